@@ -1,0 +1,26 @@
+import js from "@eslint/js";
+import tseslint from "typescript-eslint";
+
+export default tseslint.config(
+  { ignores: [".build/", ".venv/", ".venvs/", ".rankscope/"] },
+  js.configs.recommended,
+  {
+    files: ["**/*.ts"],
+    extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    rules: {
+      // numbers in messages are fine
+      "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
+    },
+  },
+  {
+    // node:test's own promises are awaited by its runner
+    files: ["tests/extension/**/*.ts"],
+    rules: { "@typescript-eslint/no-floating-promises": "off" },
+  },
+  {
+    // what runs outside the editor prints
+    files: ["tests/support/*.mjs"],
+    languageOptions: { globals: { console: "readonly", process: "readonly" } },
+  },
+);

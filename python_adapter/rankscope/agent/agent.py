@@ -1,0 +1,413 @@
+"""The agent: one idle thread and one socket per member, until the debugger is needed.
+
+The thread serves the link to the hub and, while the member is armed, the relay to
+debugpy. Whatever happens to the hub, within ``release_after`` seconds every thread of
+this process runs on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rankscope.agent.debugger import Debugger
+from rankscope.agent.hub_link import HubLink, LinkBroken, Refused
+from rankscope.ranks import RankFacts
+from rankscope.wire import messages as m
+from rankscope.wire.frames import FrameError
+from rankscope.wire.link import HEARTBEAT_SECONDS, Endpoint
+
+current: Agent | None = None
+
+_RETRY_SECONDS = 0.25
+_RETRY_LATER_SECONDS = 5.0
+_GIVE_UP_SECONDS = 600.0
+
+
+class Agent:
+    """This process's agent. Owns its thread, the link and the debugger; :meth:`stop` ends all three.
+
+    ``armed_hooks`` and ``released_hooks`` run on the agent's thread once the member is
+    armed, and when it is let go (disarmed, or the hub is gone). ``answers`` serve
+    questions on that thread, so each must be quick.
+    """
+
+    def __init__(self, endpoint: Endpoint, hello: m.Hello) -> None:
+        self.facts = RankFacts(**hello.facts)
+        self.settings: m.Welcome | None = None
+        self.is_armed = False
+        self.armed_hooks: list[Callable[[], None]] = []
+        self.released_hooks: list[Callable[[], None]] = []
+        self.answers: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+        self.file_watchers: list[Callable[[list[str]], None]] = []
+        self._endpoint = endpoint
+        self._link = HubLink(endpoint, hello)
+        self._debugger = Debugger()
+        self._selector = selectors.PollSelector()
+        self._wake_in, self._wake_out = socket.socketpair()
+        self._calls: deque[Callable[[], None]] = deque()
+        self._state = threading.Condition()
+        self._asking = hello.waits
+        self._waiting = 0
+        self._task: tuple[int, str] | None = None
+        self._arm_deadline: float | None = None
+        self._lost_at: float | None = time.monotonic()
+        self._next_try = 0.0
+        self._kill_at: float | None = None
+        self._is_free = False
+        self._is_gone = False
+        self._is_stopping = False
+        self._pid = os.getpid()
+        self.thread = threading.Thread(target=self._run, name="rankscope", daemon=True)
+        _hide_from_debugger(self.thread)
+
+    # --- called from other threads ----------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the thread; it connects by itself."""
+        self._wake_out.setblocking(False)
+        self._selector.register(self._wake_in, selectors.EVENT_READ)
+        self.thread.start()
+
+    def serve_start(self, timeout: float) -> None:
+        """Keep the calling thread until the hub has said that it may go on, arming on it when asked.
+
+        Returns after ``timeout`` seconds at the latest, with a warning. Never raises.
+        """
+        deadline = time.monotonic() + timeout
+        with self._state:
+            self._waiting += 1
+            try:
+                while self._asking:
+                    if self._task is not None:
+                        task, self._task = self._task, None
+                        self._state.release()
+                        try:
+                            self._connect(*task)
+                        finally:
+                            self._state.acquire()
+                        continue
+                    left = deadline - time.monotonic()
+                    if left <= 0 or self._is_gone:
+                        break
+                    self._state.wait(left)
+                is_late, self._asking = self._asking, False
+            finally:
+                self._waiting -= 1
+        if is_late and not self._is_gone:
+            self.notice("warning", f"went on after {timeout:g} s without its breakpoints: the hub did not answer in time")
+
+    def identify(
+        self,
+        facts: RankFacts,
+        *,
+        name: str = "",
+        roots: Sequence[str] = (),
+        ray: dict[str, Any] | None = None,
+        waits: bool = False,
+    ) -> None:
+        """Tell the hub better facts; with ``waits`` the calling thread then waits as at the start."""
+        self.facts = facts
+        message = m.Identity(facts=asdict(facts), name=name, roots=list(roots), ray=ray or {}, waits=waits)
+        if waits:
+            self._asking = True
+        self._call(lambda: self._identify(message))
+        if waits:
+            self.serve_start(self._endpoint.start_wait)
+
+    def arm_here(self, why: str, timeout: float) -> bool:
+        """Arm now, on the calling thread. False when there is no hub or it took longer than ``timeout`` s."""
+        if not self.is_armed and not self._is_gone:
+            self._asking = True
+            self._call(lambda: self._link.send(m.ArmMe(why=why)))
+            self.serve_start(timeout)
+        return self.is_armed
+
+    def notice(self, level: str, text: str) -> None:
+        """Say something to the person at the hub."""
+        self._call(lambda: self._link.send(m.Notice(level=level, text=text)))
+
+    def stop(self) -> None:
+        """Take leave of the hub and end the thread, within half a second."""
+        if self._pid != os.getpid() or not self.thread.is_alive():
+            return
+
+        def leave() -> None:
+            self._link.send(m.Leaving())
+            self._is_stopping = True
+
+        self._call(leave)
+        self.thread.join(0.5)
+
+    def forget(self) -> None:
+        """In a forked child: close what was inherited without a word to anyone."""
+        for sock in (self._link.socket, self._debugger.listener, self._debugger.relay, self._wake_in, self._wake_out):
+            if sock is not None:
+                with contextlib.suppress(OSError):
+                    sock.close()
+        self._is_gone = True
+        self.is_armed = False
+
+    # --- the thread -------------------------------------------------------------------------------
+
+    def _call(self, call: Callable[[], None]) -> None:
+        self._calls.append(call)
+        with contextlib.suppress(OSError):
+            self._wake_out.send(b"x")
+
+    def _run(self) -> None:
+        try:
+            while not (self._is_stopping and not self._link.wants_to_write):
+                try:
+                    self._turn()
+                except (OSError, FrameError) as e:
+                    self._link_lost(str(e))
+                except (Refused, LinkBroken, TypeError) as e:
+                    self._give_up(str(e))
+                if self._is_gone:
+                    break
+        finally:
+            self._release("the agent ended")
+            self._is_gone = True
+            self._settle()
+            self._link.close()
+
+    def _turn(self) -> None:
+        now = time.monotonic()
+        if self._link.socket is None and now >= self._next_try:
+            self._connect_link()
+        for sock in self._select():
+            if sock is self._wake_in:
+                with contextlib.suppress(BlockingIOError):
+                    sock.recv(4096)
+            elif sock is self._link.socket:
+                self._link.on_writable()
+            elif sock is self._debugger.relay:
+                self._debugger.on_writable()
+        while self._calls:
+            self._calls.popleft()()
+        self._timers()
+
+    def _select(self) -> list[socket.socket]:
+        """Serve what is readable; returns what is writable (and the wake-up)."""
+        writable: list[socket.socket] = []
+        watched = {self._wake_in: selectors.EVENT_READ}
+        if self._link.socket is not None:
+            watched[self._link.socket] = selectors.EVENT_READ | (
+                selectors.EVENT_WRITE if self._link.wants_to_write else 0
+            )
+        if self._debugger.listener is not None:
+            watched[self._debugger.listener] = selectors.EVENT_READ
+        if self._debugger.relay is not None:
+            watched[self._debugger.relay] = selectors.EVENT_READ | (
+                selectors.EVENT_WRITE if self._debugger.wants_to_write else 0
+            )
+        self._watch(watched)
+        for key, mask in self._selector.select(self._patience()):
+            sock: Any = key.fileobj
+            if mask & selectors.EVENT_WRITE or sock is self._wake_in:
+                writable.append(sock)
+            if not mask & selectors.EVENT_READ:
+                continue
+            if sock is self._link.socket:
+                for message in self._link.on_readable():
+                    self._handle(message)
+            elif sock is self._debugger.listener:
+                self._accept()
+            elif sock is self._debugger.relay:
+                self._from_debugpy()
+        return writable
+
+    def _watch(self, wanted: dict[socket.socket, int]) -> None:
+        for key in list(self._selector.get_map().values()):
+            sock: Any = key.fileobj
+            if wanted.get(sock) != key.events:
+                self._selector.unregister(sock)
+        known = {key.fileobj for key in self._selector.get_map().values()}
+        for sock, events in wanted.items():
+            if sock not in known:
+                self._selector.register(sock, events)
+
+    def _patience(self) -> float:
+        if self._calls:
+            return 0.0
+        if self._link.socket is None:
+            return max(0.0, min(HEARTBEAT_SECONDS, self._next_try - time.monotonic()))
+        return 0.2 if self._arm_deadline or self._kill_at else HEARTBEAT_SECONDS / 2
+
+    def _timers(self) -> None:
+        now = time.monotonic()
+        if self._link.socket is not None:
+            if now - self._link.spoke_at >= HEARTBEAT_SECONDS:
+                self._link.heartbeat()
+            if now - self._link.heard_at > self._endpoint.release_after:
+                self._link_lost("the hub is silent", since=self._link.heard_at)
+        if self._lost_at is not None and now - self._lost_at > self._endpoint.release_after:
+            self._release("the hub is gone")
+            self._settle()
+            if now - self._lost_at > _GIVE_UP_SECONDS:
+                self._give_up("the hub is gone for good")
+        if self._arm_deadline is not None and now > self._arm_deadline:
+            self._release("arming took too long")
+        if self._kill_at is not None and now > self._kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    # --- the link ---------------------------------------------------------------------------------
+
+    def _connect_link(self) -> None:
+        try:
+            self._link.connect()
+        except OSError:
+            lost_for = time.monotonic() - (self._lost_at or time.monotonic())
+            is_late = lost_for > self._endpoint.release_after
+            self._next_try = time.monotonic() + (_RETRY_LATER_SECONDS if is_late else _RETRY_SECONDS)
+            return
+        self._lost_at = None
+        self._is_free = False
+
+    def _link_lost(self, why: str, since: float | None = None) -> None:
+        del why
+        self._link.close()
+        if self._lost_at is None:
+            self._lost_at = since or time.monotonic()
+        self._next_try = time.monotonic() + _RETRY_SECONDS / 5
+
+    def _give_up(self, why: str) -> None:
+        if os.environ.get("RANKSCOPE_DEBUG"):
+            os.write(2, f"rankscope: the agent of process {os.getpid()} gave up: {why}\n".encode())
+        self._is_gone = True
+
+    def _identify(self, message: m.Identity) -> None:
+        hello = self._link.hello
+        hello.facts = message.facts
+        hello.name = message.name or hello.name
+        self._link.send(message)
+
+    def _handle(self, message: m.Message) -> None:
+        if isinstance(message, m.Dap):
+            self._debugger.write(message.data)
+        elif isinstance(message, m.Ask):
+            self._link.send(self._answer(message))
+        elif isinstance(message, (m.Welcome, m.Settled)):
+            self._settled(message)
+        elif isinstance(message, m.Arm):
+            self._arm()
+        elif isinstance(message, m.Ready):
+            self._arm_deadline = None
+            self.is_armed = True
+            _run_hooks(self.armed_hooks)
+            self._settle()
+        elif isinstance(message, m.Disarm):
+            self._release("")
+            self._settle()
+        elif isinstance(message, m.End):
+            self._kill_at = time.monotonic() + message.grace
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def _settled(self, message: m.Welcome | m.Settled) -> None:
+        if message.rank is not None and self.facts.rank is None:
+            self.facts = self.facts.with_changes(rank=message.rank)
+        if isinstance(message, m.Welcome):
+            self.settings = message
+            if message.node is not None:
+                self.facts = self.facts.with_changes(node=message.node)
+        for watcher in self.file_watchers:
+            with contextlib.suppress(Exception):
+                watcher(message.files)
+        if not message.will_arm:
+            self._settle()
+
+    def _settle(self) -> None:
+        with self._state:
+            self._asking = False
+            self._task = None
+            self._state.notify_all()
+
+    def _answer(self, ask: m.Ask) -> m.Reply:
+        answer = self.answers.get(ask.what)
+        if answer is None:
+            return m.Reply(ask=ask.ask, error=f"this agent cannot answer '{ask.what}'")
+        try:
+            return m.Reply(ask=ask.ask, body=answer(ask.arguments))
+        except Exception as e:
+            return m.Reply(ask=ask.ask, error=f"{type(e).__name__}: {e}")
+
+    # --- the debugger -----------------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        if self._debugger.is_open:
+            return
+        task = self._debugger.open()
+        self._arm_deadline = time.monotonic() + self._endpoint.start_wait
+        with self._state:
+            if self._waiting and self._asking:
+                self._task = task
+                self._state.notify_all()
+                return
+        helper = threading.Thread(target=self._connect, args=task, name="rankscope-arm", daemon=True)
+        _hide_from_debugger(helper)
+        helper.start()
+
+    def _connect(self, port: int, token: str) -> None:
+        """On the waiting thread or a helper: connect debugpy, reporting a failure to the hub."""
+        try:
+            self._debugger.connect(port, token)
+        except BaseException as e:
+            error = f"{type(e).__name__}: {e}"
+            self._call(lambda: self._arm_failed(error))
+
+    def _arm_failed(self, error: str) -> None:
+        if self._debugger.is_open:
+            self._link.send(m.Armed(error=error))
+            self._release(error)
+        self._settle()
+
+    def _accept(self) -> None:
+        self._debugger.accept()
+        self._link.send(m.Armed(token=self._debugger.token))
+
+    def _from_debugpy(self) -> None:
+        try:
+            data = self._debugger.read()
+        except BlockingIOError:
+            return
+        if data:
+            self._link.send(m.Dap(data=data))
+        else:
+            self._release("debugpy closed its connection")
+
+    def _release(self, reason: str) -> None:
+        """Close the debugger and let the process run at full speed; nothing when it is closed already."""
+        self._arm_deadline = None
+        if self._debugger.is_open:
+            self._debugger.close()
+            self._debugger.stop_tracing()
+            self.is_armed = self._is_free = False
+            with contextlib.suppress(LinkBroken, OSError):
+                self._link.send(m.Disarmed(reason=reason))
+        if reason:
+            self._settle()
+        if not self._is_free:
+            self._is_free = True
+            _run_hooks(self.released_hooks)
+
+
+def _hide_from_debugger(thread: threading.Thread) -> None:
+    """debugpy neither traces nor stops a thread with these marks."""
+    thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
+    thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
+
+
+def _run_hooks(hooks: list[Callable[[], None]]) -> None:
+    for hook in hooks:
+        with contextlib.suppress(Exception):
+            hook()

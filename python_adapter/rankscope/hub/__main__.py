@@ -1,0 +1,60 @@
+"""``python -m rankscope.hub --editor unix:PATH | tcp:PORT``: the hub of one job.
+
+Prints one JSON line when it listens, serves until its root session and the job have
+ended, and exits with 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import sys
+from functools import partial
+
+from rankscope.errors import UserError
+from rankscope.hub.server import Hub
+
+
+async def _serve(editor: str) -> None:
+    hub = Hub()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, hub.stop)
+    kind, _, where = editor.partition(":")
+    try:
+        if kind == "unix":
+            os.umask(0o077)
+            server = await asyncio.start_unix_server(hub.accept, path=where)
+        else:
+            server = await asyncio.start_server(hub.accept, host="127.0.0.1", port=int(where or 0))
+    except OSError as e:
+        raise UserError(
+            "editor-socket", f"The hub cannot listen on {editor}: {e.strerror or e}.", "Is another hub using it?"
+        ) from e
+    port = server.sockets[0].getsockname()[1] if kind == "tcp" else None
+    line = {"ready": True, "pid": os.getpid(), "editor": editor, "port": port, "job": hub.endpoint.job}
+    print(json.dumps(line), flush=True)
+    hub.give_up_without_front()
+    async with server:
+        await hub.serve()
+
+
+def main() -> int:
+    """Parse, serve, return the exit code."""
+    parser = argparse.ArgumentParser(prog="rankscope.hub", description=__doc__)
+    parser.add_argument("--editor", default="tcp:0", metavar="unix:PATH|tcp:PORT", help="where editors connect")
+    options = parser.parse_args()
+    run = partial(asyncio.run, _serve(options.editor))
+    try:
+        run()
+    except UserError as e:
+        print(json.dumps({"ready": False, "code": e.code, "message": e.message, "hint": e.hint}), flush=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,226 @@
+"""All members of the job: who joins, who they are, who has gone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rankscope.dap.messages import DapError
+from rankscope.hub.member import Member
+from rankscope.ranks import RankFacts, RankSet
+from rankscope.wire import messages as m
+from rankscope.wire.link import HEARTBEAT_SECONDS, Endpoint
+
+if TYPE_CHECKING:
+    from rankscope.hub.breakpoints import Wanted
+
+
+class FleetListener(Protocol):
+    """What a front is told. All calls are on the loop and must not block."""
+
+    def member_joined(self, member: Member) -> None: ...
+    def member_changed(self, member: Member) -> None: ...
+    def member_left(self, member: Member) -> None: ...
+    def member_event(self, member: Member, event: str, body: dict[str, Any]) -> None: ...
+    def notice(self, level: str, text: str, member: Member | None) -> None: ...
+
+
+class Fleet:
+    """Owns the members and the tasks that arm them; :meth:`close` ends both."""
+
+    def __init__(self, endpoint: Endpoint, wanted: Wanted) -> None:
+        self.members: dict[str, Member] = {}
+        self.listeners: list[FleetListener] = []
+        self.wanted = wanted
+        self.endpoint = endpoint
+        self.ranks: RankSet | None = None
+        self.has_ended = False
+        self._hosts: list[str] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def start_wait(self) -> float:
+        """How long a starting member waits for its breakpoints, seconds."""
+        return self.endpoint.start_wait
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes have members."""
+        return len(self._hosts)
+
+    def select(self, ranks: RankSet | None) -> list[Member]:
+        """The live members of a set (``None``: every one), in order of joining. Idle ones are in none."""
+        return [
+            member
+            for member in self.members.values()
+            if member.is_live and member.facts.role != "idle" and (ranks is None or ranks.contains(member.facts))
+        ]
+
+    # --- joining ----------------------------------------------------------------------------------
+
+    def join(self, hello: m.Hello) -> Member:
+        """A new process has proved itself: number it, and tell it whether to wait."""
+        member = Member(self, hello, len(self.members))
+        self.members[member.id] = member
+        self._place(member)
+        will_arm = hello.waits and self._should_arm(member)
+        member.send(
+            m.Welcome(
+                will_arm=will_arm,
+                release_after=self.endpoint.release_after,
+                raise_timeouts=self.endpoint.raise_timeouts,
+                rank=member.facts.rank,
+                node=member.facts.node,
+                files=self.wanted.files_for(member),
+            )
+        )
+        for listener in list(self.listeners):
+            listener.member_joined(member)
+        self._arm_or_go(member, will_arm, "it starts")
+        return member
+
+    def handle(self, member: Member, message: m.Message) -> None:
+        """One message from a member's agent."""
+        if isinstance(message, m.Identity):
+            self._identified(member, message)
+        elif isinstance(message, m.ArmMe):
+            will_arm = not member.is_greyed and not self.has_ended
+            member.send(m.Settled(will_arm=will_arm and not member.is_armed, files=self.wanted.files_for(member)))
+            self._arm_or_go(member, will_arm, message.why)
+        elif isinstance(message, m.Notice):
+            self.notice(message.level, message.text, member)
+        elif isinstance(message, m.Leaving):
+            self.left(member, "exited")
+        else:
+            if isinstance(message, m.Disarmed) and message.reason:
+                self.notice("warning", f"debugger dropped: {message.reason}", member)
+            member.handle(message)
+
+    def _identified(self, member: Member, message: m.Identity) -> None:
+        old = member.facts
+        member.facts = RankFacts(**message.facts)
+        if member.facts.rank is None and member.facts.group == old.group:
+            member.facts = member.facts.with_changes(rank=old.rank)
+        member.hello.name = message.name or member.hello.name
+        member.hello.roots = message.roots or member.hello.roots
+        member.hello.ray = {**member.hello.ray, **message.ray}
+        self._place(member)
+        will_arm = self._should_arm(member)
+        if message.waits:
+            member.send(
+                m.Settled(
+                    will_arm=will_arm and not member.is_armed,
+                    rank=member.facts.rank,
+                    files=self.wanted.files_for(member),
+                )
+            )
+        self.changed(member)
+        self._arm_or_go(member, will_arm, "its rank is known")
+        if member.is_armed:
+            self._start(self.wanted.configure(member))
+
+    def _place(self, member: Member) -> None:
+        """Node index, provisional rank, incarnation, and whether it may stop."""
+        host = str(member.hello.ray.get("node_id") or member.hello.host)
+        if host not in self._hosts:
+            self._hosts.append(host)
+        facts = member.facts.with_changes(node=self._hosts.index(host))
+        others = [
+            other
+            for other in self.members.values()
+            if other is not member and other.facts.role == facts.role and other.facts.group == facts.group
+        ]
+        predecessor = _predecessor(member, others)
+        if facts.role == "rank" and facts.rank is None:
+            taken = {other.facts.rank for other in others if other.is_live}
+            free = next(number for number in range(len(others) + 1) if number not in taken)
+            facts = facts.with_changes(rank=free if predecessor is None else predecessor.facts.rank)
+        member.facts = facts
+        if predecessor is None and facts.is_final and facts.role == "rank":
+            same = [other for other in others if other.facts.rank == facts.rank and not other.is_live]
+            predecessor = same[-1] if same else None
+        if predecessor is not None:
+            member.incarnation = predecessor.incarnation + 1
+        member.is_greyed = self.ranks is not None and facts.role != "driver" and self.ranks.contains(facts) is False
+
+    def _should_arm(self, member: Member) -> bool:
+        return member.facts.role in ("driver", "rank") and not member.is_greyed and self.wanted.wants(member)
+
+    def _arm_or_go(self, member: Member, will_arm: bool, why: str) -> None:
+        if will_arm:
+            self._start(member.arm(why))
+        else:
+            member.running()
+            self.changed(member)
+
+    # --- leaving ----------------------------------------------------------------------------------
+
+    def left(self, member: Member, state: str) -> None:
+        """A member has ``exited`` or is ``lost``; idempotent."""
+        if not member.is_live:
+            return
+        member.close(state)
+        for listener in list(self.listeners):
+            listener.member_left(member)
+
+    async def watch(self) -> None:
+        """Heartbeats, and the search for members that are gone. Runs until cancelled."""
+        while True:
+            await asyncio.sleep(HEARTBEAT_SECONDS / 4)
+            now = time.monotonic()
+            for member in list(self.members.values()):
+                if not member.is_live:
+                    continue
+                if member.lost_at is None:
+                    member.heartbeat()
+                elif member.has_ended():
+                    self.left(member, "exited")
+                elif now - member.lost_at > self.endpoint.release_after:
+                    self.left(member, "lost")
+
+    async def release_all(self) -> None:
+        """Disarm every member, so that none stays paused; bounded by the disarm's own bounds."""
+        self.has_ended = True
+        await asyncio.gather(*(member.disarm() for member in self.select(None)), return_exceptions=True)
+
+    def close(self) -> None:
+        """Cancel what arms members."""
+        for task in self._tasks:
+            task.cancel()
+
+    # --- telling ----------------------------------------------------------------------------------
+
+    def changed(self, member: Member) -> None:
+        """Something about a member that people see has changed."""
+        for listener in list(self.listeners):
+            listener.member_changed(member)
+
+    def event(self, member: Member, event: str, body: dict[str, Any]) -> None:
+        """Pass on an event of a member's debugpy."""
+        for listener in list(self.listeners):
+            listener.member_event(member, event, body)
+
+    def notice(self, level: str, text: str, member: Member | None = None) -> None:
+        """Say something to the person."""
+        for listener in list(self.listeners):
+            listener.notice(level, text, member)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        async def run() -> None:
+            try:
+                await work
+            except (DapError, TimeoutError, asyncio.TimeoutError) as e:
+                self.notice("warning", str(e))
+
+        task = asyncio.ensure_future(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _predecessor(member: Member, others: list[Member]) -> Member | None:
+    """The last incarnation of the same Ray actor."""
+    actor = member.hello.ray.get("actor_id")
+    same = [other for other in others if actor and other.hello.ray.get("actor_id") == actor]
+    return same[-1] if same else None

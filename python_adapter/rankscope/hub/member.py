@@ -1,0 +1,284 @@
+"""One member of the job as the hub knows it: its link, its state, its debugger."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import time
+
+from typing import TYPE_CHECKING, Any
+
+from rankscope.dap.messages import DapError
+from rankscope.hub.debug_client import DebugClient
+from rankscope.ranks import DRIVER, RankFacts
+from rankscope.wire import frames
+from rankscope.wire import messages as m
+from rankscope.wire.link import Sequencer
+
+if TYPE_CHECKING:
+    from rankscope.hub.fleet import Fleet
+
+_DISCONNECT_SECONDS = 2.0
+
+
+class Member:
+    """A process with an agent. Its link may come and go; :meth:`close` is final.
+
+    ``state`` is ``starting``, ``running``, ``paused``, ``exited`` or ``lost``.
+    ``stopped`` maps debugpy's thread ids to the body of their ``stopped`` event.
+    """
+
+    def __init__(self, fleet: Fleet, hello: m.Hello, number: int) -> None:
+        self.id = hello.member
+        self.hello = hello
+        self.number = number
+        self.facts = RankFacts(**hello.facts)
+        self.incarnation = 0
+        self.is_armed = False
+        self.is_greyed = False
+        self.stopped: dict[int, dict[str, Any]] = {}
+        self.lost_at: float | None = None
+        self.order = Sequencer()
+        self._fleet = fleet
+        self._state = "starting" if hello.waits else "running"
+        self._writer: asyncio.StreamWriter | None = None
+        self._client: DebugClient | None = None
+        self._armed: asyncio.Future[m.Armed] | None = None
+        self._disarmed: asyncio.Future[None] | None = None
+        self._arming = asyncio.Lock()
+        self._asks: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._ask_number = 0
+
+    # --- what it is -------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> str:
+        """One of ``starting``, ``running``, ``paused``, ``exited``, ``lost``."""
+        return "paused" if self.stopped and self.is_live else self._state
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the process is thought to run (its link may be broken for the moment)."""
+        return self._state in ("starting", "running")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether its pid is one of this host."""
+        return self.hello.host == socket.gethostname()
+
+    @property
+    def label(self) -> str:
+        """How people read it: ``actor 2 · node-1``."""
+        facts = self.facts
+        if facts.role == DRIVER:
+            return f"driver {self.hello.name}".rstrip()
+        group = facts.group or self.hello.name or "python"
+        label = group if facts.rank is None else f"{group} {facts.rank}"
+        if facts.role == "child":
+            parent = self._fleet.members.get(self.hello.parent)
+            label = f"{parent.label if parent else label} child {self.hello.pid}"
+        elif self._fleet.node_count > 1 and facts.node is not None:
+            label += f" · node-{facts.node}"
+        return label
+
+    def has_ended(self) -> bool:
+        """Whether the process is surely gone: it is local and its pid is not there."""
+        if not self.is_local:
+            return False
+        try:
+            os.kill(self.hello.pid, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            return False
+        return _is_zombie(self.hello.pid)
+
+    # --- the link ---------------------------------------------------------------------------------
+
+    def linked(self, writer: asyncio.StreamWriter, seen: int) -> None:
+        """Take over a proved connection and send what the agent, which has ``seen`` so many, lacks."""
+        if self._writer is not None:
+            self._writer.close()
+        self._writer = writer
+        self.lost_at = None
+        for frame in self.order.resume(seen):
+            writer.write(frames.pack(frame))
+
+    def unlinked(self, writer: asyncio.StreamWriter) -> bool:
+        """The connection broke; whether it was the one in use."""
+        if self._writer is not writer:
+            return False
+        self._writer = None
+        self.lost_at = time.monotonic()
+        return True
+
+    def send(self, message: m.Message) -> None:
+        """Send now, or after the agent has reconnected."""
+        self._write(self.order.wrap(m.encode(message)))
+
+    def heartbeat(self) -> None:
+        """Tell the agent that the hub lives."""
+        self._write(self.order.heartbeat())
+
+    def _write(self, frame: dict[str, Any]) -> None:
+        if self._writer is not None and not self._writer.is_closing():
+            self._writer.write(frames.pack(frame))
+
+    def handle(self, message: m.Message) -> None:
+        """One message of the agent that concerns this member alone."""
+        if isinstance(message, m.Dap):
+            if self._client is not None:
+                self._client.feed(message.data)
+        elif isinstance(message, m.Armed):
+            if self._armed is not None and not self._armed.done():
+                self._armed.set_result(message)
+        elif isinstance(message, m.Disarmed):
+            self._dropped(message.reason)
+        elif isinstance(message, m.Reply):
+            future = self._asks.get(message.ask)
+            if future is not None and not future.done():
+                if message.error:
+                    future.set_exception(DapError(message.error))
+                else:
+                    future.set_result(message.body)
+
+    def close(self, state: str) -> None:
+        """The process is ``exited`` or ``lost``: nothing pends on it any more."""
+        self._state = state
+        self._dropped("the process has ended")
+        for future in self._asks.values():
+            if not future.done():
+                future.set_exception(DapError(f"{self.label} has {state}"))
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def running(self) -> None:
+        """The agent has been told to go on."""
+        if self._state == "starting":
+            self._state = "running"
+
+    # --- questions to the agent -------------------------------------------------------------------
+
+    async def ask(self, what: str, arguments: dict[str, Any], *, timeout: float = 3.0) -> dict[str, Any]:
+        """An answer of the agent's thread. Raises :class:`DapError` or ``TimeoutError``."""
+        if not self.is_live:
+            raise DapError(f"{self.label} has {self._state}")
+        self._ask_number += 1
+        number = self._ask_number
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._asks[number] = future
+        self.send(m.Ask(ask=number, what=what, arguments=arguments))
+        try:
+            return await asyncio.wait_for(future, timeout)
+        finally:
+            del self._asks[number]
+
+    # --- the debugger -----------------------------------------------------------------------------
+
+    async def debug(
+        self, command: str, arguments: dict[str, Any] | None = None, *, timeout: float = 10.0
+    ) -> dict[str, Any]:
+        """A DAP request to its debugpy. Raises :class:`DapError` or ``TimeoutError``."""
+        if self._client is None:
+            raise DapError(f"{self.label} is not armed")
+        return await self._client.request(command, arguments, timeout)
+
+    async def arm(self, why: str) -> None:
+        """Connect debugpy and configure it; nothing when that is done. Raises :class:`DapError`."""
+        async with self._arming:
+            if self.is_armed or not self.is_live:
+                return
+            try:
+                await asyncio.wait_for(self._connect(), self._fleet.start_wait)
+            except (DapError, TimeoutError, asyncio.TimeoutError) as e:
+                self.send(m.Disarm())
+                self._dropped(str(e))
+                reason = str(e) or f"no answer within {self._fleet.start_wait:g} s"
+                raise DapError(f"{self.label} could not be armed ({why}): {reason}") from e
+            self.is_armed = True
+            self.send(m.Ready())
+            self.running()
+            self._fleet.changed(self)
+
+    async def _connect(self) -> None:
+        self._armed = asyncio.get_running_loop().create_future()
+        client = DebugClient(lambda data: self.send(m.Dap(data=data)), self._event)
+        self._client = client
+        self.send(m.Arm())
+        armed = await self._armed
+        if armed.error:
+            raise DapError(armed.error)
+        body = await client.request("pydevdAuthorize", {"debugServerAccessToken": None}, 10)
+        if body.get("clientAccessToken") != armed.token:
+            raise DapError("something other than this process's debugpy answered")
+        wait = self._fleet.start_wait
+        await client.request("initialize", INITIALIZE, wait)
+        await client.request("attach", self._fleet.wanted.attach_arguments(self), wait)
+        await self._fleet.wanted.configure(self)
+        await client.request("configurationDone", None, wait)
+
+    async def disarm(self) -> None:
+        """Let it run at full speed, without debugger; nothing when it is dormant."""
+        async with self._arming:
+            if self._client is None:
+                return
+            with contextlib.suppress(DapError, TimeoutError, asyncio.TimeoutError):
+                await self._client.request(
+                    "disconnect", {"restart": False, "terminateDebuggee": False}, _DISCONNECT_SECONDS
+                )
+            self._disarmed = asyncio.get_running_loop().create_future()
+            self.send(m.Disarm())
+            with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+                await asyncio.wait_for(self._disarmed, _DISCONNECT_SECONDS)
+            self._dropped("disarmed")
+
+    def _dropped(self, why: str) -> None:
+        """The debugger connection is gone, for whatever reason."""
+        if self._armed is not None and not self._armed.done():
+            self._armed.set_result(m.Armed(error=why or "the agent dropped the debugger"))
+        if self._disarmed is not None and not self._disarmed.done():
+            self._disarmed.set_result(None)
+        if self._client is None:
+            return
+        self._client.close(why)
+        self._client = None
+        self.is_armed = False
+        for thread in list(self.stopped):
+            self._event("continued", {"threadId": thread, "allThreadsContinued": False})
+        self._fleet.changed(self)
+
+    def _event(self, event: str, body: dict[str, Any]) -> None:
+        if event == "stopped":
+            self.stopped[int(body.get("threadId", 0))] = body
+        elif event == "continued":
+            if body.get("allThreadsContinued", True):
+                self.stopped.clear()
+            else:
+                self.stopped.pop(int(body.get("threadId", 0)), None)
+        elif event == "thread" and body.get("reason") == "exited":
+            self.stopped.pop(int(body.get("threadId", 0)), None)
+        self._fleet.event(self, event, body)
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] in ("Z", "X")
+    except (OSError, IndexError):
+        return False
+
+
+INITIALIZE = {
+    "clientID": "rankscope",
+    "adapterID": "rankscope",
+    "linesStartAt1": True,
+    "columnsStartAt1": True,
+    "pathFormat": "path",
+    "supportsVariableType": True,
+    "supportsVariablePaging": True,
+    "supportsMemoryReferences": False,
+}
+

@@ -1,0 +1,145 @@
+"""The hub of one job: editors on one side, agents on the other."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import shutil
+import socket
+import tempfile
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rankscope.dap.channel import Channel
+from rankscope.dap.front import Front
+from rankscope.hub.agents import AgentPort
+from rankscope.hub.breakpoints import Wanted
+from rankscope.hub.fleet import Fleet
+from rankscope.hub.job import Job
+from rankscope.wire.link import Endpoint
+
+if TYPE_CHECKING:
+    from rankscope.hub.settings import LaunchSettings
+
+_IDLE_SECONDS = 30.0
+
+
+class Hub:
+    """Owns the agent port, the fleet, the job and the fronts; :meth:`serve` runs until all are done."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="rankscope-"))
+        self._agent_socket = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self.endpoint = Endpoint(
+            job=uuid.uuid4().hex[:12],
+            host="127.0.0.1",
+            port=self._agent_socket.getsockname()[1],
+            secret=secrets.token_hex(32),
+            hub_pid=os.getpid(),
+        )
+        self.job_file = self.folder / "job.json"
+        self.endpoint.save(self.job_file)
+        self.wanted = Wanted()
+        self.fleet = Fleet(self.endpoint, self.wanted)
+        self.wanted.fleet = self.fleet
+        self.job = Job(self.endpoint.job, self.job_file, self.fleet, self._job_ended)
+        self.settings: LaunchSettings | None = None
+        self.root: Front | None = None
+        self.fronts: list[Front] = []
+        self._agents = AgentPort(self.fleet, self.endpoint)
+        self._done = asyncio.Event()
+        self._had_front = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_restarting = False
+
+    # --- life -------------------------------------------------------------------------------------
+
+    async def serve(self) -> None:
+        """Serve until the last front has gone and the job has ended, then leave nothing behind."""
+        await self._agents.open(self._agent_socket)
+        watch = asyncio.ensure_future(self.fleet.watch())
+        try:
+            await self._done.wait()
+        finally:
+            await self.job.end()
+            await self.fleet.release_all()
+            watch.cancel()
+            self.fleet.close()
+            await self._agents.close()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def give_up_without_front(self) -> None:
+        """Nobody came: end rather than wait for ever."""
+        asyncio.get_running_loop().call_later(_IDLE_SECONDS, self._leave_if_alone)
+
+    def _leave_if_alone(self) -> None:
+        if not self._had_front:
+            self._done.set()
+
+    def stop(self) -> None:
+        """End the hub (a signal was sent to it)."""
+        self._done.set()
+
+    # --- fronts -----------------------------------------------------------------------------------
+
+    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One DAP connection; returns when it has closed."""
+        self._had_front = True
+        front = Front(Channel(reader, writer), self)
+        self.fronts.append(front)
+        await front.serve()
+
+    def front_closed(self, front: Front) -> None:
+        """A DAP connection has gone. Without its root the job is ended if launched, left alone if not."""
+        with contextlib.suppress(ValueError):
+            self.fronts.remove(front)
+        if front is self.root or not self.fronts:
+            self._done.set()
+
+    # --- the job ----------------------------------------------------------------------------------
+
+    async def launch(self, settings: LaunchSettings, front: Front) -> None:
+        """Start the job. Raises :class:`UserError`."""
+        self.settings = settings
+        self.apply(settings)
+        await self.job.launch(settings, front)
+
+    def apply(self, settings: LaunchSettings) -> None:
+        """Let the launch arguments hold for members that join from now on."""
+        changes = {
+            "release_after": settings.release_after,
+            "start_wait": settings.start_wait,
+            "raise_timeouts": settings.raise_timeouts,
+        }
+        self.endpoint = Endpoint(**{**self.endpoint.__dict__, **changes})
+        self.fleet.endpoint = self.endpoint
+        self.fleet.ranks = settings.ranks
+        self.job_file.unlink(missing_ok=True)
+        self.endpoint.save(self.job_file)
+
+    async def end_job(self, why: str) -> None:
+        """End the job: politely once, then by force, within 5 s. Idempotent."""
+        del why
+        await self.job.end()
+
+    async def restart(self) -> None:
+        """End the job and launch it again in the same sessions."""
+        if self.settings is None or self.root is None:
+            return
+        self._is_restarting = True
+        try:
+            await self.job.end()
+        finally:
+            self._is_restarting = False
+        await self.job.launch(self.settings, self.root)
+
+    def _job_ended(self, code: int) -> None:
+        if self._is_restarting:
+            return
+        for front in [front for front in self.fronts if front is not self.root]:
+            front.job_ended(code)
+        if self.root is not None:
+            self.root.job_ended(code)

@@ -1,0 +1,207 @@
+"""Every message that crosses the link between an agent and the hub.
+
+Declared once, typed, and read by both ends. An unknown field is ignored; an
+unknown message makes :func:`decode` return ``None`` and is refused by the caller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, ClassVar, TypeVar
+
+VERSION = 1
+
+_by_kind: dict[str, type[Message]] = {}
+_M = TypeVar("_M", bound="type[Message]")
+
+
+@dataclass(slots=True)
+class Message:
+    """Base of all messages; ``kind`` is the name on the wire."""
+
+    kind: ClassVar[str] = ""
+
+
+def _message(cls: _M) -> _M:
+    made = dataclass(slots=True)(cls)
+    made.kind = cls.__name__
+    _by_kind[made.kind] = made
+    return made  # type: ignore[return-value]
+
+
+# --- agent -> hub ---------------------------------------------------------------------------------
+
+
+@_message
+class Hello(Message):
+    """The first message of a member. ``member`` is unique for the process; ``facts`` is RankFacts."""
+
+    member: str = ""
+    job: str = ""
+    pid: int = 0
+    ppid: int = 0
+    host: str = ""
+    python: str = ""
+    name: str = ""
+    parent: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+    cwd: str = ""
+    roots: list[str] = field(default_factory=list)
+    ray: dict[str, Any] = field(default_factory=dict)
+    waits: bool = False
+
+
+@_message
+class Identity(Message):
+    """The member's facts became better known (provisional → final, idle → rank)."""
+
+    facts: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
+    roots: list[str] = field(default_factory=list)
+    ray: dict[str, Any] = field(default_factory=dict)
+    waits: bool = False
+
+
+@_message
+class Armed(Message):
+    """debugpy is connected to the agent, or ``error`` says why not. It proves itself by ``token``."""
+
+    token: str = ""
+    error: str = ""
+
+
+@_message
+class Disarmed(Message):
+    """The debugger connection is closed and tracing is off. ``reason`` is empty when asked for."""
+
+    reason: str = ""
+
+
+@_message
+class Reply(Message):
+    """Answer to :class:`Ask` number ``ask``."""
+
+    ask: int = 0
+    body: dict[str, Any] = field(default_factory=dict)
+    error: str = ""
+
+
+@_message
+class Notice(Message):
+    """Something a person should read. ``level`` is ``info``, ``warning`` or ``error``."""
+
+    level: str = "info"
+    text: str = ""
+
+
+@_message
+class ArmMe(Message):
+    """The member itself wants the debugger (``breakpoint()``, a child whose file has a breakpoint)."""
+
+    why: str = ""
+
+
+@_message
+class Leaving(Message):
+    """The process is about to end by itself."""
+
+    why: str = ""
+
+
+# --- hub -> agent ---------------------------------------------------------------------------------
+
+
+@_message
+class Welcome(Message):
+    """Answer to :class:`Hello`: how this job is run.
+
+    ``will_arm``: an :class:`Arm` follows, so a member that waits goes on waiting.
+    ``files``: member paths that have breakpoints (a dormant child watches for them).
+    """
+
+    will_arm: bool = False
+    release_after: float = 10.0
+    raise_timeouts: bool = True
+    rank: int | None = None
+    node: int | None = None
+    files: list[str] = field(default_factory=list)
+
+
+@_message
+class Settled(Message):
+    """Answer to an :class:`Identity` or :class:`ArmMe` that waits, and news of the files watched."""
+
+    will_arm: bool = False
+    rank: int | None = None
+    files: list[str] = field(default_factory=list)
+
+
+@_message
+class Arm(Message):
+    """Connect debugpy and relay it."""
+
+
+@_message
+class Ready(Message):
+    """The debugger is configured (breakpoints are set): a waiting start goes on."""
+
+
+@_message
+class Disarm(Message):
+    """Drop the debugger and its tracing."""
+
+
+@_message
+class Ask(Message):
+    """A question the agent's thread answers by itself: ``stacks``, ``paths``."""
+
+    ask: int = 0
+    what: str = ""
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+@_message
+class End(Message):
+    """The job is being ended: leave, politely first, after ``grace`` seconds at once."""
+
+    grace: float = 3.0
+
+
+# --- both ways ------------------------------------------------------------------------------------
+
+
+@_message
+class Dap(Message):
+    """One DAP message between debugpy and the hub, as its JSON bytes."""
+
+    data: bytes = b""
+
+
+def encode(message: Message) -> dict[str, Any]:
+    """The msgpack-ready map of a message."""
+    return {"t": message.kind, **asdict(message)}
+
+
+def decode(raw: dict[str, Any]) -> Message | None:
+    """The message in a map; ``None`` when its kind is unknown. Raises ``TypeError`` on a wrong shape."""
+    made = _by_kind.get(raw.get("t", ""))
+    if made is None:
+        return None
+    known = {f.name for f in fields(made)}
+    values = {name: value for name, value in raw.items() if name in known}
+    message = made(**values)
+    for f in fields(made):
+        default = getattr(_defaults(made), f.name)
+        value = getattr(message, f.name)
+        if default is not None and not isinstance(value, (float, int) if isinstance(default, float) else type(default)):
+            raise TypeError(f"{made.kind}.{f.name} is a {type(value).__name__}")
+    return message
+
+
+_default_of: dict[type[Message], Message] = {}
+
+
+def _defaults(made: type[Message]) -> Message:
+    if made not in _default_of:
+        _default_of[made] = made()
+    return _default_of[made]
