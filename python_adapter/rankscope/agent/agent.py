@@ -390,7 +390,8 @@ class Agent:
         self._arm_deadline = None
         if self._debugger.is_open:
             self._debugger.close()
-            self._debugger.stop_tracing()
+            if not self._is_stopping:
+                self._debugger.stop_tracing()
             self.is_armed = self._is_free = False
             with contextlib.suppress(LinkBroken, OSError):
                 self._link.send(m.Disarmed(reason=reason))

@@ -103,6 +103,7 @@ def _after_server_fork() -> None:
         from rankscope.agent import bootstrap
 
         bootstrap.start_process()
+        _stop_at_end()
     except Exception as e:  # noqa: BLE001 - ours never breaks the user's process
         _complain(e)
 

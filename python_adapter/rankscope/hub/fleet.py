@@ -37,7 +37,7 @@ class Fleet:
         self.endpoint = endpoint
         self.ranks: RankSet | None = None
         self.has_ended = False
-        self._hosts: list[str] = []
+        self._nodes: list[tuple[str, str]] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -48,7 +48,7 @@ class Fleet:
     @property
     def node_count(self) -> int:
         """How many nodes have members."""
-        return len(self._hosts)
+        return len(self._nodes)
 
     def select(self, ranks: RankSet | None) -> list[Member]:
         """The live members of a set (``None``: every one), in order of joining. Idle ones are in none."""
@@ -123,10 +123,7 @@ class Fleet:
 
     def _place(self, member: Member) -> None:
         """Node index, provisional rank, incarnation, and whether it may stop."""
-        host = str(member.hello.ray.get("node_id") or member.hello.host)
-        if host not in self._hosts:
-            self._hosts.append(host)
-        facts = member.facts.with_changes(node=self._hosts.index(host))
+        facts = member.facts.with_changes(node=self._node_of(member.hello))
         others = [
             other
             for other in self.members.values()
@@ -144,6 +141,16 @@ class Fleet:
         if predecessor is not None:
             member.incarnation = predecessor.incarnation + 1
         member.is_greyed = self.ranks is not None and facts.role != "driver" and self.ranks.contains(facts) is False
+
+    def _node_of(self, hello: m.Hello) -> int:
+        """The node's index. Only Ray workers know Ray's node id, so a host's first one goes with its name."""
+        host, node_id = hello.host, str(hello.ray.get("node_id") or "")
+        for index, (known_host, known_id) in enumerate(self._nodes):
+            if host == known_host and (not node_id or not known_id or node_id == known_id):
+                self._nodes[index] = (host, known_id or node_id)
+                return index
+        self._nodes.append((host, node_id))
+        return len(self._nodes) - 1
 
     def _should_arm(self, member: Member) -> bool:
         return member.facts.role in ("driver", "rank") and not member.is_greyed and self.wanted.wants(member)

@@ -7,32 +7,28 @@ unknown message makes :func:`decode` return ``None`` and is refused by the calle
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 VERSION = 1
 
 _by_kind: dict[str, type[Message]] = {}
-_M = TypeVar("_M", bound="type[Message]")
 
 
 @dataclass(slots=True)
 class Message:
-    """Base of all messages; ``kind`` is the name on the wire."""
+    """Base of all messages; ``kind``, the class's name, is the name on the wire."""
 
     kind: ClassVar[str] = ""
 
-
-def _message(cls: _M) -> _M:
-    made = dataclass(slots=True)(cls)
-    made.kind = cls.__name__
-    _by_kind[made.kind] = made
-    return made  # type: ignore[return-value]
+    def __init_subclass__(cls) -> None:
+        cls.kind = cls.__name__
+        _by_kind[cls.kind] = cls
 
 
 # --- agent -> hub ---------------------------------------------------------------------------------
 
 
-@_message
+@dataclass(slots=True)
 class Hello(Message):
     """The first message of a member. ``member`` is unique for the process; ``facts`` is RankFacts."""
 
@@ -51,7 +47,7 @@ class Hello(Message):
     waits: bool = False
 
 
-@_message
+@dataclass(slots=True)
 class Identity(Message):
     """The member's facts became better known (provisional → final, idle → rank)."""
 
@@ -62,7 +58,7 @@ class Identity(Message):
     waits: bool = False
 
 
-@_message
+@dataclass(slots=True)
 class Armed(Message):
     """debugpy is connected to the agent, or ``error`` says why not. It proves itself by ``token``."""
 
@@ -70,14 +66,14 @@ class Armed(Message):
     error: str = ""
 
 
-@_message
+@dataclass(slots=True)
 class Disarmed(Message):
     """The debugger connection is closed and tracing is off. ``reason`` is empty when asked for."""
 
     reason: str = ""
 
 
-@_message
+@dataclass(slots=True)
 class Reply(Message):
     """Answer to :class:`Ask` number ``ask``."""
 
@@ -86,7 +82,7 @@ class Reply(Message):
     error: str = ""
 
 
-@_message
+@dataclass(slots=True)
 class Notice(Message):
     """Something a person should read. ``level`` is ``info``, ``warning`` or ``error``."""
 
@@ -94,14 +90,14 @@ class Notice(Message):
     text: str = ""
 
 
-@_message
+@dataclass(slots=True)
 class ArmMe(Message):
     """The member itself wants the debugger (``breakpoint()``, a child whose file has a breakpoint)."""
 
     why: str = ""
 
 
-@_message
+@dataclass(slots=True)
 class Leaving(Message):
     """The process is about to end by itself."""
 
@@ -111,7 +107,7 @@ class Leaving(Message):
 # --- hub -> agent ---------------------------------------------------------------------------------
 
 
-@_message
+@dataclass(slots=True)
 class Welcome(Message):
     """Answer to :class:`Hello`: how this job is run.
 
@@ -127,7 +123,7 @@ class Welcome(Message):
     files: list[str] = field(default_factory=list)
 
 
-@_message
+@dataclass(slots=True)
 class Settled(Message):
     """Answer to an :class:`Identity` or :class:`ArmMe` that waits, and news of the files watched."""
 
@@ -136,22 +132,22 @@ class Settled(Message):
     files: list[str] = field(default_factory=list)
 
 
-@_message
+@dataclass(slots=True)
 class Arm(Message):
     """Connect debugpy and relay it."""
 
 
-@_message
+@dataclass(slots=True)
 class Ready(Message):
     """The debugger is configured (breakpoints are set): a waiting start goes on."""
 
 
-@_message
+@dataclass(slots=True)
 class Disarm(Message):
     """Drop the debugger and its tracing."""
 
 
-@_message
+@dataclass(slots=True)
 class Ask(Message):
     """A question the agent's thread answers by itself: ``stacks``, ``paths``."""
 
@@ -160,7 +156,7 @@ class Ask(Message):
     arguments: dict[str, Any] = field(default_factory=dict)
 
 
-@_message
+@dataclass(slots=True)
 class End(Message):
     """The job is being ended: leave, politely first, after ``grace`` seconds at once."""
 
@@ -170,7 +166,7 @@ class End(Message):
 # --- both ways ------------------------------------------------------------------------------------
 
 
-@_message
+@dataclass(slots=True)
 class Dap(Message):
     """One DAP message between debugpy and the hub, as its JSON bytes."""
 
