@@ -104,7 +104,9 @@ class Agent:
             finally:
                 self._waiting -= 1
         if is_late and not self._is_gone:
-            self.notice("warning", f"went on after {timeout:g} s without its breakpoints: the hub did not answer in time")
+            self.notice(
+                "warning", f"went on after {timeout:g} s without its breakpoints: the hub did not answer in time"
+            )
 
     def identify(
         self,

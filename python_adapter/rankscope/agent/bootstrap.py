@@ -14,8 +14,8 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from rankscope.agent import breaks, children, collectives, guards, identity, imports, ray_hook, stacks
 from rankscope.agent import agent as agents
+from rankscope.agent import breaks, children, collectives, guards, identity, imports, ray_hook, stacks
 from rankscope.ranks import RankFacts
 from rankscope.wire.link import Endpoint
 from rankscope.wire.messages import Hello
@@ -50,7 +50,7 @@ def start_forked(parent: str, facts: RankFacts) -> None:
 
 
 def _join(where: Endpoint, facts: RankFacts, parent: str, *, waits: bool, name: str = "") -> None:
-    global endpoint  # noqa: PLW0603 - a process is one member
+    global endpoint
     endpoint = where
     identity.member = os.urandom(8).hex()
     hello = Hello(
@@ -92,7 +92,7 @@ def _serve(agent: agents.Agent) -> None:
 
 def _install_hooks(where: Endpoint, facts: RankFacts) -> None:
     """What is installed once per process and outlives a fork."""
-    global _has_hooks  # noqa: PLW0603 - once per process
+    global _has_hooks
     if facts.role == "child":
         children.watch_execution(where.start_wait)
     if _has_hooks:

@@ -24,7 +24,7 @@ _OFF = ("0", "false", "off", "no")
 
 
 def conditional_breakpoint(
-    condition: bool | Callable[[], Any] = True,  # noqa: FBT001, FBT002 - the published signature
+    condition: bool | Callable[[], Any] = True,
     rank_filter: RankFilter = None,
 ) -> None:
     """Stop here, in the caller's frame, where ``condition`` and ``rank_filter`` say so.
@@ -44,7 +44,7 @@ def conditional_breakpoint(
         return
     if os.environ.get("VERL_DEBUG", "").strip().lower() in _OFF:
         return
-    stop(sys._getframe(1), "conditional_breakpoint()")  # noqa: SLF001 - the caller's frame
+    stop(sys._getframe(1), "conditional_breakpoint()")
 
 
 def stop(frame: FrameType | None, why: str) -> bool:
@@ -77,7 +77,7 @@ def say_once(key: str, text: str) -> None:
 
 def install(arm_timeout: float) -> None:
     """Route every kind of breakpoint of this process to the hub."""
-    global arm_seconds  # noqa: PLW0603 - one setting per process
+    global arm_seconds
     arm_seconds = arm_timeout
     install_hook()
     imports.after_import("torch.distributed", _replace_torch)
@@ -116,7 +116,7 @@ def _suspend(frame: FrameType | None) -> None:
 def _on_breakpoint(*_args: Any, **_kwargs: Any) -> None:
     if os.environ.get("PYTHONBREAKPOINT") == "0":
         return
-    stop(sys._getframe(1), "breakpoint()")  # noqa: SLF001 - the caller's frame
+    stop(sys._getframe(1), "breakpoint()")
 
 
 def _concerns(rank_filter: Any) -> bool:
@@ -152,7 +152,7 @@ def _replace_torch(module: ModuleType) -> None:
     @functools.wraps(own)
     def distributed_breakpoint(rank: int = 0, skip: int = 0, timeout_s: float | None = 3600) -> None:
         del timeout_s  # collectives.py raises every time-out already
-        frame = sys._getframe(1)  # noqa: SLF001 - the caller's frame
+        frame = sys._getframe(1)
         if skip > 0:
             place = (frame.f_code.co_filename, frame.f_lineno)
             calls[place] = calls.get(place, 0) + 1
@@ -168,7 +168,7 @@ def _replace_ray(module: ModuleType) -> None:
     """Ray's debugger opens a port and waits for a client without a bound; ours does neither."""
 
     def set_trace(*_args: Any, **_kwargs: Any) -> None:
-        stop(sys._getframe(1), "ray.util.pdb.set_trace()")  # noqa: SLF001 - the caller's frame
+        stop(sys._getframe(1), "ray.util.pdb.set_trace()")
 
     def post_mortem(*_args: Any, **_kwargs: Any) -> None:
         say_once("ray-post-mortem", "Ray's post-mortem debugger was left out: it waits for a client without a bound")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -24,7 +25,7 @@ _keepers: list[Any] = []
 
 def install(arm_timeout: float) -> None:
     """Let forked children join as members of their own."""
-    global _is_installed, _arm_seconds  # noqa: PLW0603 - once per process
+    global _is_installed, _arm_seconds
     _arm_seconds = arm_timeout
     if not _is_installed:
         _is_installed = True
@@ -38,14 +39,14 @@ def watch_fork_server() -> None:
 
 def on_files(files: list[str]) -> None:
     """The files that have breakpoints now (on the agent's thread)."""
-    global _watched  # noqa: PLW0603 - replaced as a whole, so that readers need no lock
+    global _watched
     _watched = frozenset(os.path.realpath(file) for file in files)
     _has_heard.set()
 
 
 def watch_execution(arm_timeout: float) -> None:
     """From now on a module of a watched file arms this process before its first line runs."""
-    global _is_watching, _has_audit_hook, _arm_seconds  # noqa: PLW0603 - once per process
+    global _is_watching, _has_audit_hook, _arm_seconds
     _arm_seconds = arm_timeout
     _is_watching = True
     if not _has_audit_hook:  # an audit hook cannot be removed
@@ -76,7 +77,7 @@ _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 def _arm(why: str) -> None:
     """Arm on this thread, bounded; once is enough."""
-    global _is_watching  # noqa: PLW0603 - one state per process
+    global _is_watching
     agent = _agent()
     if agent is None:
         return
@@ -84,7 +85,7 @@ def _arm(why: str) -> None:
     try:
         if agent.is_armed or agent.arm_here(why, _arm_seconds):
             _is_watching = False
-    except Exception:  # noqa: BLE001, S110 - ours never breaks the user's import
+    except Exception:
         pass
     finally:
         _busy.is_busy = False
@@ -94,7 +95,7 @@ def _after_fork() -> None:
     """In the forked child, before any user code: drop what was inherited and join anew."""
     try:
         _rejoin()
-    except Exception as e:  # noqa: BLE001 - ours never breaks the user's process
+    except Exception as e:
         _complain(e)
 
 
@@ -104,7 +105,7 @@ def _after_server_fork() -> None:
 
         bootstrap.start_process()
         _stop_at_end()
-    except Exception as e:  # noqa: BLE001 - ours never breaks the user's process
+    except Exception as e:
         _complain(e)
 
 
@@ -114,17 +115,35 @@ def _rejoin() -> None:
     parent = _agent()
     if parent is None:
         return
-    global _has_heard  # noqa: PLW0603 - the inherited event's lock may be held by a thread that is gone
+    global _has_heard
     _has_heard = threading.Event()
     parent.forget()
     debugger.clear_after_fork()
+    _let_connect_anew()
     collectives.forget()
     facts = parent.facts.with_changes(role="child")
     known = _watched
     bootstrap.start_forked(identity.member, facts)
     _stop_at_end()
     if _is_loaded(known):
+        _has_heard.wait(_WELCOME_SECONDS)
         _arm("a file with a breakpoint is loaded")
+
+
+def _let_connect_anew() -> None:
+    """The child of an armed process inherits a debugger whose threads are gone; make debugpy start from nothing.
+
+    pydevd does this for the children that it follows itself. Private, but without it such a child cannot stop.
+    """
+    for module_name, function_name, arguments in (
+        ("pydevd", "settrace_forked", {"setup_tracing": False}),
+        ("_pydevd_frame_eval.pydevd_frame_eval_main", "clear_thread_local_info", {}),
+        ("_pydevd_sys_monitoring.pydevd_sys_monitoring", "reset_thread_local_info", {}),
+    ):
+        function = getattr(sys.modules.get(module_name), function_name, None)
+        if function is not None:
+            with contextlib.suppress(Exception):
+                function(**arguments)
 
 
 def _is_loaded(watched: frozenset[str]) -> bool:

@@ -63,13 +63,13 @@ def restore_all() -> None:
     with _lock:
         for backend, original in _originals.values():
             with contextlib.suppress(Exception):
-                backend._set_default_timeout(original)  # noqa: SLF001 - torch has no public setter
+                backend._set_default_timeout(original)
         _originals.clear()
 
 
 def forget() -> None:
     """In a forked child: the lock may be held by a thread that is gone."""
-    global _lock  # noqa: PLW0603 - see above
+    global _lock
     _lock = threading.RLock()
 
 
@@ -93,7 +93,7 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _wrap(module: ModuleType) -> None:
-    global _module  # noqa: PLW0603 - torch is loaded once
+    global _module
     _module = module
     for name in _CHANGES:
         own = getattr(module, name, None)
@@ -135,19 +135,19 @@ def _remember_helpers(module: Any) -> None:
     @functools.wraps(own)
     def create(*args: Any, **kwargs: Any) -> Any:
         with _lock:
-            wrapper = module._ProcessGroupWrapper  # noqa: SLF001 - the one place that sees the helper
+            wrapper = module._ProcessGroupWrapper
 
             def remember(backend: Any, helper: Any) -> Any:
                 _helpers.append((backend, helper))
                 return wrapper(backend, helper)
 
-            module._ProcessGroupWrapper = remember  # noqa: SLF001
+            module._ProcessGroupWrapper = remember
             try:
                 return own(*args, **kwargs)
             finally:
-                module._ProcessGroupWrapper = wrapper  # noqa: SLF001
+                module._ProcessGroupWrapper = wrapper
 
-    module._create_process_group_wrapper = create  # noqa: SLF001
+    module._create_process_group_wrapper = create
 
 
 def _backends() -> list[tuple[str, Any]]:
@@ -163,7 +163,7 @@ def _of_groups() -> list[tuple[str, Any]]:
         for device in getattr(group, "_device_types", ()):
             backend = None
             with contextlib.suppress(Exception):  # a device type without a backend
-                backend = group._get_backend(device)  # noqa: SLF001 - torch has no public way
+                backend = group._get_backend(device)
             while backend is not None and hasattr(backend, "wrapped_pg"):
                 backend = backend.wrapped_pg
             if backend is not None:
@@ -178,8 +178,8 @@ def _raise(backend: Any) -> bool:
     if before >= RAISED:
         return True
     try:
-        backend._set_default_timeout(RAISED)  # noqa: SLF001 - torch has no public setter
-    except Exception:  # noqa: BLE001 - a backend without time-outs
+        backend._set_default_timeout(RAISED)
+    except Exception:
         return False
     # Keeping the object keeps its id its own.
     _originals[id(backend)] = (backend, before)

@@ -205,5 +205,5 @@ def _clear_trace_functions() -> None:
             tracing.SetTrace(None)
 
         own = threading.get_ident()
-        others = {ident for ident in sys._current_frames() if ident != own}  # noqa: SLF001 - the only list
+        others = {ident for ident in sys._current_frames() if ident != own}
         tracing.set_trace_to_threads(take_away, thread_idents=others, create_dummy_thread=False)

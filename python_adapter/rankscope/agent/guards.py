@@ -51,14 +51,14 @@ _wait_for_client.cancel = lambda: None  # type: ignore[attr-defined]
 
 
 def _breakpoint() -> None:
-    breaks.stop(sys._getframe(1), "debugpy.breakpoint()")  # noqa: SLF001 - the caller's frame
+    breaks.stop(sys._getframe(1), "debugpy.breakpoint()")
 
 
 def _log_to(_path: Any) -> None:
     """Logging may have begun already, which debugpy answers with an error."""
 
 
-def _trace_this_thread(should_trace: bool) -> None:  # noqa: FBT001 - debugpy's signature
+def _trace_this_thread(should_trace: bool) -> None:
     if breaks.is_armed():
         originals["trace_this_thread"](should_trace)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from rankscope.wire import frames
 from rankscope.wire.auth import AgentSide, Refused
@@ -48,9 +49,7 @@ class HubLink:
             _refuse(_receive(sock, parser, deadline))
             parser.limit = frames.MAX_FRAME
             sock.sendall(
-                frames.pack(
-                    {"hello": encode(self.hello), "seen": self._order.received, "resumes": self._was_known}
-                )
+                frames.pack({"hello": encode(self.hello), "seen": self._order.received, "resumes": self._was_known})
             )
             answer = _refuse(_receive(sock, parser, deadline))
             pending = self._order.resume(int(answer["seen"]))
@@ -124,7 +123,7 @@ class HubLink:
             del self._out[:sent]
 
 
-def _receive(sock: socket.socket, parser: frames.FrameParser, deadline: float) -> dict[str, object]:
+def _receive(sock: socket.socket, parser: frames.FrameParser, deadline: float) -> dict[str, Any]:
     while (raw := parser.next()) is None:
         sock.settimeout(max(0.01, deadline - time.monotonic()))
         data = sock.recv(4096)
@@ -136,7 +135,7 @@ def _receive(sock: socket.socket, parser: frames.FrameParser, deadline: float) -
     return raw
 
 
-def _refuse(raw: dict[str, object]) -> dict[str, object]:
+def _refuse(raw: dict[str, Any]) -> dict[str, Any]:
     if "refused" in raw:
         raise Refused(str(raw["refused"]))
     return raw

@@ -178,7 +178,7 @@ def _wrap_init(module: ModuleType) -> None:
         made = own(*args, **kwargs)
         try:
             _on_world(module.get_rank(), module.get_world_size())
-        except Exception as e:  # noqa: BLE001 - ours never breaks the user's call
+        except Exception as e:
             agent = _agent()
             if agent is not None:
                 agent.notice("warning", f"the rank could not be read after init_process_group: {e!r}")

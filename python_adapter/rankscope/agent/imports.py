@@ -123,6 +123,6 @@ def on_released() -> None:
 def _call(hook: Hook, module: ModuleType) -> None:
     try:
         hook(module)
-    except Exception as e:  # noqa: BLE001 - ours never breaks the user's import
+    except Exception as e:
         if os.environ.get("RANKSCOPE_DEBUG"):
             os.write(2, f"rankscope: hook after import of {module.__name__}: {e!r}\n".encode())

@@ -47,7 +47,7 @@ def with_agent(runtime_env: Any) -> Any:
     """A copy of a runtime_env that brings the agent into its workers; as it came when that fails. Idempotent."""
     try:
         return _with_agent(runtime_env)
-    except Exception as e:  # noqa: BLE001 - ours never breaks ray.init
+    except Exception as e:
         _notice(f"Ray's workers will not be seen: their runtime_env could not be extended ({e!r})")
         return runtime_env
 
@@ -130,7 +130,7 @@ def _wrap_client_builder(module: ModuleType) -> None:
 
     @functools.wraps(own)
     def connect(self: Any) -> Any:
-        global _is_remote  # noqa: PLW0603 - one cluster per driver
+        global _is_remote
         _is_remote = True
         with contextlib.suppress(Exception):
             fill = getattr(self, "_fill_defaults_from_env", None)
@@ -149,7 +149,7 @@ def _wrap_init(module: ModuleType) -> None:
 
     @functools.wraps(own)
     def init(address: str | None = None, *args: Any, **kwargs: Any) -> Any:
-        global _is_remote  # noqa: PLW0603 - one cluster per driver
+        global _is_remote
         where = address or os.environ.get("RAY_ADDRESS")
         _is_remote = bool(where) and where != "local"
         config = kwargs.get("job_config")
@@ -169,10 +169,10 @@ def _after_init() -> None:
         return
     try:
         store = importlib.import_module("ray.experimental.internal_kv")
-        store._internal_kv_put(kv_key(where.job), where.dump().encode(), overwrite=True)  # noqa: SLF001 - Ray's only store
+        store._internal_kv_put(kv_key(where.job), where.dump().encode(), overwrite=True)
         atexit.unregister(_forget_secret)
         atexit.register(_forget_secret)
-    except Exception as e:  # noqa: BLE001 - ours never breaks ray.init
+    except Exception as e:
         if _is_remote:
             _notice(f"Ray workers on other nodes will not be seen: Ray's key-value store refused the job file ({e!r})")
 
@@ -183,7 +183,7 @@ def _forget_secret() -> None:
     with contextlib.suppress(Exception):
         if where is not None and ray.is_initialized():
             store = importlib.import_module("ray.experimental.internal_kv")
-            store._internal_kv_del(kv_key(where.job))  # noqa: SLF001 - Ray's only store
+            store._internal_kv_del(kv_key(where.job))
 
 
 def _notice(text: str) -> None:

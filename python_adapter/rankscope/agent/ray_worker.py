@@ -35,7 +35,7 @@ def worker_setup_hook() -> None:
     """
     try:
         _join()
-    except Exception as e:  # noqa: BLE001 - a hook that raises kills the worker
+    except Exception as e:
         _complain(e)
     chained = os.environ.get(CHAIN_VARIABLE)
     if chained:
@@ -66,7 +66,7 @@ def _fetch_endpoint() -> Endpoint | None:
     store: Any = importlib.import_module("ray.experimental.internal_kv")
     deadline = time.monotonic() + _KV_SECONDS
     while True:
-        raw = store._internal_kv_get(kv_key(job))  # noqa: SLF001 - Ray's only store
+        raw = store._internal_kv_get(kv_key(job))
         if raw:
             break
         if time.monotonic() > deadline:
@@ -117,7 +117,7 @@ def _wrap_function_manager(module: ModuleType) -> None:
 
 def _become(descriptor: Any) -> None:
     """Be known by the actor's class, or as one that runs tasks; a task worker may become an actor, once."""
-    global _known_as  # noqa: PLW0603 - a process is one rank
+    global _known_as
     name = descriptor.class_name or identity.TASKS
     if _known_as and (_known_as != identity.TASKS or name == identity.TASKS):
         return
@@ -133,7 +133,7 @@ def _become(descriptor: Any) -> None:
             facts = identity.of_actor(os.environ, name, place["actor_name"])
             shown = place["actor_name"] or name
             identity.identify(facts, name=shown, roots=stacks.roots(), ray=place, waits=True)
-        except Exception as e:  # noqa: BLE001 - ours never breaks the user's actor
+        except Exception as e:
             _complain(e)
 
 
@@ -152,7 +152,7 @@ def _actor_place(class_name: str) -> dict[str, str]:
     for key, read in ask.items():
         try:
             place[key] = str(read() or "")
-        except Exception:  # noqa: BLE001 - one unknown id must not cost the others
+        except Exception:
             place[key] = ""
     return place
 

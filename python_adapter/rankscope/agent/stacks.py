@@ -18,7 +18,7 @@ def stacks(_arguments: dict[str, Any]) -> dict[str, Any]:
     threads = {thread.ident: thread for thread in threading.enumerate()}
     main = threading.main_thread().ident
     # Python's own and only list of all frames; private by name, documented all the same.
-    running = [(ident, frame) for ident, frame in sys._current_frames().items() if not _is_ours(threads.get(ident))]  # noqa: SLF001
+    running = [(ident, frame) for ident, frame in sys._current_frames().items() if not _is_ours(threads.get(ident))]
     running.sort(key=lambda item: item[0] != main)
     answer = [
         {

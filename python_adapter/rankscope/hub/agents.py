@@ -44,7 +44,7 @@ class AgentPort:
 
     async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a connection callback always runs in a task
+        assert task is not None
         self._connections.add(task)
         try:
             await self._serve(reader, writer)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from rankscope.dap.messages import BREAKPOINT_MODES
 from rankscope.errors import UserError
-from rankscope.ranks import RankSet
+from rankscope.ranks import DRIVER, RankSet
 
 _HIT = re.compile(r"\s*(==|>=|<=|>|<|%)?\s*(\d{1,15})\s*")
 _EXCEPTION_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -39,7 +39,11 @@ class Condition:
 
     @classmethod
     def parse(
-        cls, condition: str | None, hit: str | None = None, mode: str | None = None, names: Mapping[str, str] | None = None
+        cls,
+        condition: str | None,
+        hit: str | None = None,
+        mode: str | None = None,
+        names: Mapping[str, str] | None = None,
     ) -> Condition:
         """Read the fields as an editor sends them. Raises :class:`UserError` or its ``RankSetError``."""
         text, comment = split_comment(condition or "")
@@ -62,12 +66,22 @@ class Condition:
         """
         parts = []
         if self.ranks is not None and not is_rank_sure:
-            parts.append(_IN_RANK_SET.format(ranks=self.ranks.text))
+            parts.append(_IN_RANK_SET.format(ranks=spelled(self.ranks)))
         if self.expression:
             parts.append(f"({self.expression})")
         if self.hit is not None:
             parts.append(_COUNTS_HIT.format(key=key, how=self.hit[0], number=self.hit[1]))
         return " and ".join(parts) or None
+
+
+def spelled(ranks: RankSet) -> str:
+    """A rank set without the names of launch.json, which a member does not know."""
+    texts = []
+    for part in sorted(ranks.parts, key=lambda part: part.group or ""):
+        span = "all" if part.last is None else f"{part.first}-{part.last}:{part.step}"
+        head = f"{part.group}/" if part.group is not None else "" if part.axis == "rank" else f"{part.axis}:"
+        texts.append(DRIVER if part.axis == DRIVER else head + span)
+    return ",".join(texts)
 
 
 def split_comment(text: str) -> tuple[str, str]:
@@ -88,9 +102,9 @@ def split_comment(text: str) -> tuple[str, str]:
 def compile_expression(what: str, text: str) -> None:
     """Raises :class:`UserError` that points at the fault unless ``text`` is one Python expression."""
     try:
-        compile(f"({text}\n)", "<condition>", "eval")
+        compile(text, "<condition>", "eval")
     except (SyntaxError, ValueError) as e:
-        column = f" at column {max(1, (e.offset or 2) - 1)}" if isinstance(e, SyntaxError) else ""
+        column = f" at column {max(1, e.offset or 1)}" if isinstance(e, SyntaxError) else ""
         why = e.msg if isinstance(e, SyntaxError) else str(e)
         raise bad_condition(what, text, f"{why}{column}") from e
 

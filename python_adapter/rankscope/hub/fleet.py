@@ -181,7 +181,8 @@ class Fleet:
                 if not member.is_live:
                     continue
                 if member.lost_at is None:
-                    member.heartbeat()
+                    if now - member.spoke_at >= HEARTBEAT_SECONDS:
+                        member.heartbeat()
                 elif member.has_ended():
                     self.left(member, "exited")
                 elif now - member.lost_at > self.endpoint.release_after:

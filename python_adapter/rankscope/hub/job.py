@@ -52,7 +52,7 @@ class Job:
         """Start the driver, in the front's terminal when it asks for one. Raises :class:`UserError`."""
         argv = job_argv(settings)
         environment = job_environment(self.id, self._file, settings.environment())
-        cwd = settings.cwd or os.getcwd()
+        cwd = settings.cwd or str(Path.cwd())
         if not Path(cwd).is_dir():
             raise UserError("no-such-folder", f"The working folder '{cwd}' does not exist.", "Mend 'cwd'.")
         self.exit_code = None
@@ -78,8 +78,13 @@ class Job:
         master, slave = os.openpty()
         try:
             process = await asyncio.create_subprocess_exec(
-                *argv, cwd=cwd, env=environment, stdin=asyncio.subprocess.DEVNULL,
-                stdout=slave, stderr=slave, start_new_session=True,
+                *argv,
+                cwd=cwd,
+                env=environment,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=slave,
+                stderr=slave,
+                start_new_session=True,
             )
         except OSError as e:
             os.close(master)
@@ -94,7 +99,9 @@ class Job:
         """Pass the pty's output to the front until the driver ends."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()
-        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(master, "rb"))
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(master, "rb")
+        )
 
         async def pump() -> None:
             with contextlib.suppress(OSError):

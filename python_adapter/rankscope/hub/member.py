@@ -7,7 +7,7 @@ import contextlib
 import os
 import socket
 import time
-
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankscope.dap.messages import DapError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rankscope.hub.fleet import Fleet
 
 _DISCONNECT_SECONDS = 2.0
+_MAX_UNSENT = 64 << 20
 
 
 class Member:
@@ -40,6 +41,7 @@ class Member:
         self.is_greyed = False
         self.stopped: dict[int, dict[str, Any]] = {}
         self.lost_at: float | None = None
+        self.spoke_at = time.monotonic()
         self.order = Sequencer()
         self._fleet = fleet
         self._state = "starting" if hello.waits else "running"
@@ -123,8 +125,12 @@ class Member:
         self._write(self.order.heartbeat())
 
     def _write(self, frame: dict[str, Any]) -> None:
-        if self._writer is not None and not self._writer.is_closing():
-            self._writer.write(frames.pack(frame))
+        if self._writer is None or self._writer.is_closing():
+            return
+        self.spoke_at = time.monotonic()
+        self._writer.write(frames.pack(frame))
+        if self._writer.transport.get_write_buffer_size() > _MAX_UNSENT:
+            self._writer.transport.abort()  # it takes nothing in; what it lacks is kept for its reconnect
 
     def handle(self, message: m.Message) -> None:
         """One message of the agent that concerns this member alone."""
@@ -265,8 +271,7 @@ class Member:
 
 def _is_zombie(pid: int) -> bool:
     try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] in ("Z", "X")
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
     except (OSError, IndexError):
         return False
 
@@ -281,4 +286,3 @@ INITIALIZE = {
     "supportsVariablePaging": True,
     "supportsMemoryReferences": False,
 }
-

@@ -80,10 +80,10 @@ class LaunchSettings:
             rank_sets=rank_sets,
             sessions=read.take("sessions", _one_of(SESSIONS), "auto"),
             max_sessions=read.take("maxSessions", _count, 16),
-            stop_on_entry=read.take("stopOnEntry", _flag, False),  # noqa: FBT003 - the value, not a switch
-            just_my_code=read.take("justMyCode", _flag, True),  # noqa: FBT003
+            stop_on_entry=read.take("stopOnEntry", _flag, False),
+            just_my_code=read.take("justMyCode", _flag, True),
             path_mappings=read.take("pathMappings", _mappings, []),
-            raise_timeouts=read.take("raiseTimeouts", _flag, True),  # noqa: FBT003
+            raise_timeouts=read.take("raiseTimeouts", _flag, True),
             release_after=read.take("releaseAfter", _seconds, 10.0),
             start_wait=read.take("startWait", _seconds, 20.0),
             workspace_folders=[*([folder] if folder else []), *(f for f in folders if f != folder)],
@@ -165,7 +165,7 @@ def _text(value: Any) -> str:
 
 def _texts(value: Any) -> list[str]:
     if not isinstance(value, list):
-        raise ValueError(f"{value!r} is no list of texts")  # noqa: TRY004 - reported as a bad value
+        raise ValueError(f"{value!r} is no list of texts")
     return [str(item) if isinstance(item, (int, float)) else _text(item) for item in value]
 
 
@@ -175,7 +175,7 @@ def _text_or_texts(value: Any) -> str | list[str]:
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(f"{value!r} is neither true nor false")  # noqa: TRY004
+        raise ValueError(f"{value!r} is neither true nor false")
     return value
 
 
@@ -202,7 +202,7 @@ def _one_of(choices: tuple[str, ...]) -> Callable[[Any], str]:
 
 def _environment(value: Any) -> dict[str, str | None]:
     if not isinstance(value, dict):
-        raise ValueError(f"{value!r} is no object of variables")  # noqa: TRY004
+        raise ValueError(f"{value!r} is no object of variables")
     for name, text in value.items():
         if not name or "=" in name or "\0" in name:
             raise ValueError(f"{name!r} is no name of a variable")
@@ -216,13 +216,13 @@ def _environment(value: Any) -> dict[str, str | None]:
 
 def _named_texts(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
-        raise ValueError(f"{value!r} is no object of rank sets")  # noqa: TRY004
+        raise ValueError(f"{value!r} is no object of rank sets")
     return {str(name): _text(text) for name, text in value.items()}
 
 
 def _mappings(value: Any) -> list[PathMapping]:
     if not isinstance(value, list):
-        raise ValueError(f"{value!r} is no list of mappings")  # noqa: TRY004
+        raise ValueError(f"{value!r} is no list of mappings")
     mappings = []
     for item in value:
         if not isinstance(item, dict) or not item.get("localRoot") or not item.get("remoteRoot"):

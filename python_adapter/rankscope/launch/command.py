@@ -74,13 +74,8 @@ def _command_argv(command: str | Sequence[str]) -> list[str]:
 
 def job_environment(job_id: str, job_file: str | os.PathLike[str], base: Mapping[str, str]) -> dict[str, str]:
     """``base`` with what lets agents into the job's processes. What was there is extended, never replaced."""
-    environment = dict(base)
-    ours = [str(_SITE)]
-    if _PACKAGE.parent.name not in _INSTALLED:
-        ours.append(str(_PACKAGE.parent))
-    existing = environment.get("PYTHONPATH", "")
-    kept = [part for part in existing.split(os.pathsep) if part not in ours] if existing else []
-    environment["PYTHONPATH"] = os.pathsep.join([*ours, *kept])
+    environment = package_path(base)
+    _put_first(environment, str(_SITE))
     environment[JOB_VARIABLE] = job_id
     environment[JOB_FILE_VARIABLE] = os.fspath(job_file)
     # Silences a warning that debugpy otherwise prints in every process (frozen modules).
@@ -92,3 +87,17 @@ def job_environment(job_id: str, job_file: str | os.PathLike[str], base: Mapping
         environment[RAY_HOOK_CHAIN_VARIABLE] = hook
     environment[RAY_HOOK_VARIABLE] = RAY_HOOK
     return environment
+
+
+def package_path(base: Mapping[str, str]) -> dict[str, str]:
+    """``base`` with this package's folder on ``PYTHONPATH``, unless that is an installed one."""
+    environment = dict(base)
+    if _PACKAGE.parent.name not in _INSTALLED:
+        _put_first(environment, str(_PACKAGE.parent))
+    return environment
+
+
+def _put_first(environment: dict[str, str], folder: str) -> None:
+    existing = environment.get("PYTHONPATH", "")
+    kept = [part for part in existing.split(os.pathsep) if part != folder] if existing else []
+    environment["PYTHONPATH"] = os.pathsep.join([folder, *kept])

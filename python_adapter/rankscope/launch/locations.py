@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import difflib
 import re
 from dataclasses import dataclass
@@ -10,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from rankscope.errors import LocationError, UserError
+from rankscope.hub.conditions import compile_expression, log_message
 from rankscope.ranks import RankSet
 
 _LINE = re.compile(r"(?<=.):(?P<line>\d+)(?=$|[:@\s])")
-_FORMAT = re.compile(r"[\w.\[\]]+(![rsa])?:[^:]+|[\w.\[\]]+![rsa]")
 _NOT_A_LINE = re.compile(r"(?<=.):(?P<line>[^:@\s]+)")
 
 
@@ -48,7 +47,7 @@ def parse_breakpoint(text: str, cwd: Path) -> Location:
         raise LocationError(text, f"an expression is missing after 'if' at column {len(text) + 1}")
     ranks = _ranks(text, head.strip(), len(text) - len(rest))
     if found:
-        check_expression(expression)
+        compile_expression("Condition", expression.strip())
     return Location(text, str(_existing(file, cwd, line)), line, ranks, expression.strip())
 
 
@@ -59,23 +58,8 @@ def parse_logpoint(text: str, cwd: Path) -> Location:
     if not found or not message.strip():
         raise LocationError(text, f"': ' and the text to log are missing at column {len(text) + 1}")
     ranks = _ranks(text, head.strip(), len(text) - len(rest))
-    for expression in _expressions(message):
-        check_expression(expression)
+    log_message(message)
     return Location(text, str(_existing(file, cwd, line)), line, ranks, message=message.strip())
-
-
-def check_expression(text: str) -> None:
-    """Raise :class:`UserError` (``bad-expression``) that points at the fault when ``text`` is no expression."""
-    try:
-        ast.parse(text.strip(), mode="eval")
-    except SyntaxError as e:
-        at = (e.offset or 1) + len(text) - len(text.lstrip())
-        hint = "Write one Python expression."
-        if _FORMAT.fullmatch(text):
-            hint = "A format goes into the expression: {format(loss, '.3f')}."
-        raise UserError("bad-expression", f"Expression '{text}': {e.msg} at column {at}.", hint) from e
-    except ValueError as e:
-        raise UserError("bad-expression", f"Expression {text!r}: {e}.", "Write one Python expression.") from e
 
 
 def _place(text: str) -> tuple[str, int, str]:
@@ -102,26 +86,6 @@ def _ranks(text: str, head: str, at: int) -> str:
         raise LocationError(text, f"'{head}' is not understood at column {at + 1}")
     RankSet.parse(head[1:])
     return head[1:]
-
-
-def _expressions(message: str) -> list[str]:
-    """What stands in braces; braces nest, as in ``{ {1: 2}[k] }``. Raises when they are not balanced."""
-    found: list[str] = []
-    depth = start = 0
-    for at, character in enumerate(message):
-        if character == "{":
-            depth += 1
-            if depth == 1:
-                start = at + 1
-        elif character == "}":
-            depth -= 1
-            if depth == 0:
-                found.append(message[start:at])
-        if depth < 0:
-            break
-    if depth:
-        raise UserError("bad-expression", f"Log text '{message}': its braces do not match.", "Write text {expression}.")
-    return found
 
 
 def _existing(file: str, cwd: Path, line: int) -> Path:

@@ -64,9 +64,7 @@ class AgentSide:
             raise Refused(str(raw["refused"]))
         _check_version(raw)
         theirs = _bytes(raw, "nonce")
-        if not hmac.compare_digest(
-            _bytes(raw, "proof"), _proof(self._secret, b"hub", self._job, self._nonce, theirs)
-        ):
+        if not hmac.compare_digest(_bytes(raw, "proof"), _proof(self._secret, b"hub", self._job, self._nonce, theirs)):
             raise Refused("the hub does not know this job's secret")
         return {"proof": _proof(self._secret, b"agent", self._job, self._nonce, theirs)}
 

@@ -46,7 +46,7 @@ def main():
     plain = [sys.executable, "train.py"]
     under = [
         *("rankscope", "run"),
-        *("--break", f"train.py:{line_of('loss')}@2 if iteration == 3"),
+        *("--break", f"train.py:{line_of('loss')}@2 if iteration == 10"),
         *("--print", "loss", "--print", "returns.shape", "--print", "self.rank"),
         *("--log", f"train.py:{line_of('report')}@0: iteration {{iteration}} loss {{round(float(loss), 4)}}"),
         *("--", sys.executable, "train.py"),

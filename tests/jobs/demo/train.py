@@ -11,7 +11,7 @@ import socket
 import ray
 
 WORLD_SIZE = 4
-ITERATIONS = 8
+ITERATIONS = 20
 
 
 def build_model():
@@ -49,7 +49,7 @@ class Balance:
         return [self.angle, self.speed, 1.0 - self.steps / self.LONGEST]
 
     def push(self, action):
-        self.speed += 0.12 * self.angle + (0.03 if action else -0.03)
+        self.speed += 0.08 * self.angle + (0.05 if action else -0.05)
         self.angle += self.speed
         self.steps += 1
         return abs(self.angle) > 1.0 or self.steps == self.LONGEST
@@ -65,7 +65,7 @@ class Worker:
         self.rank = rank
         dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=WORLD_SIZE)
         self.model = build_model()
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.01)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.03)
         self.generator = torch.Generator().manual_seed(100 + rank)
 
     def rollout(self, episodes=8):

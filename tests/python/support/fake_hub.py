@@ -23,7 +23,7 @@ from rankscope.wire.link import Endpoint, Sequencer
 
 PACKAGE = Path(__file__).resolve().parents[3] / "python_adapter"
 SITE = PACKAGE / "rankscope" / "agent" / "site"
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 15.0
 
 
 class FakeMember:
@@ -48,6 +48,10 @@ class FakeMember:
     def send(self, message: m.Message) -> None:
         with self._lock:
             self._connection.sendall(frames.pack(self._order.wrap(m.encode(message))))
+
+    def heartbeat(self) -> None:
+        with self._lock, contextlib.suppress(OSError):
+            self._connection.sendall(frames.pack(self._order.heartbeat()))
 
     def ask(self, what: str, **arguments: Any) -> dict[str, Any]:
         self._asks += 1
@@ -80,7 +84,7 @@ class FakeMember:
         thread = stop["threadId"]
         frame: dict[str, Any] = self.debug("stackTrace", threadId=thread)["stackFrames"][0]
         self.stops.pop(0)
-        self.debug("continue", threadId=thread)
+        self.request("continue", threadId=thread)  # the process may end before it answers
         return frame
 
     def serve(self, parser: frames.FrameParser) -> None:
@@ -146,9 +150,7 @@ class FakeHub:
         self.arms: Callable[[FakeMember], bool] = lambda member: bool(self.files) and member.hello.waits
         self.members: list[FakeMember] = []
         self._server = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.endpoint = Endpoint(
-            "job", "127.0.0.1", self._server.getsockname()[1], secrets.token_hex(16), **settings
-        )
+        self.endpoint = Endpoint("job", "127.0.0.1", self._server.getsockname()[1], secrets.token_hex(16), **settings)
         self.job_file = folder / "job.json"
         self.endpoint.save(self.job_file)
         self._news = threading.Condition()
@@ -200,11 +202,18 @@ class FakeHub:
                 left = deadline - time.monotonic()
                 assert left > 0, f"not in {seconds} s; members: {[(x.hello.name, x.facts) for x in self.members]}"
                 self._news.wait(min(left, 0.2))
+                for member in self.members:
+                    member.heartbeat()
         return found
 
     def member(self, test: Callable[[FakeMember], Any]) -> FakeMember:
         found: FakeMember = self.wait(lambda: next((x for x in list(self.members) if test(x)), None))
         return found
+
+    def pause(self, seconds: float) -> None:
+        """Let time pass, as a person at a breakpoint does, while the links stay alive."""
+        end = time.monotonic() + seconds
+        self.wait(lambda: time.monotonic() > end)
 
     def changed(self) -> None:
         with self._news:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rankscope.agent import breaks
 from rankscope.errors import RankSetError
-from support.fake_hub import PACKAGE, FakeHub
+from support.fake_hub import FakeHub
 
 
 def test_a_false_condition_costs_less_than_a_microsecond() -> None:
@@ -96,7 +96,8 @@ def test_pythonbreakpoint_0_is_respected(tmp_path: Path) -> None:
         assert job.communicate(timeout=20)[0] == "RESULT\n"
 
 
-def test_children_arm_when_a_watched_file_runs_in_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["spawn", "fork", "fork-loaded", "forkserver"])
+def test_children_arm_when_a_watched_file_runs_in_them(tmp_path: Path, method: str) -> None:
     (tmp_path / "work.py").write_text("def work(n):\n    value = n + 1\n    return value\n")
     script = tmp_path / "job.py"
     script.write_text(
@@ -109,18 +110,9 @@ def test_children_arm_when_a_watched_file_runs_in_them(tmp_path: Path) -> None:
         "    p = mp.get_context(sys.argv[1].partition('-')[0]).Process(target=run, args=(6,))\n"
         "    p.start(); p.join(); print('RESULT', p.exitcode)\n"
     )
-    for method in ("spawn", "fork", "fork-loaded", "forkserver"):
-        folder = tmp_path / method
-        folder.mkdir()
-        with FakeHub(folder, {str(tmp_path / "work.py"): [3]}) as hub:
-            hub.arms = lambda member: member.hello.waits
-            with hub.job(str(script), method) as job:
-                child = hub.member(lambda x: x.facts.role == "child")
-                frame = child.go_on()
-                assert (frame["name"], frame["line"]) == ("work", 3), method
-                out, _ = job.communicate(timeout=30)
-                assert out.endswith("RESULT 7\n"), (method, out)
-
-
-def test_package_path_is_that_of_the_checkout() -> None:
-    assert Path(breaks.__file__).is_relative_to(PACKAGE)
+    with FakeHub(tmp_path, {str(tmp_path / "work.py"): [3]}) as hub, hub.job(str(script), method) as job:
+        child = hub.member(lambda x: x.facts.role == "child")
+        frame = child.go_on()
+        assert (frame["name"], frame["line"]) == ("work", 3)
+        out, _ = job.communicate(timeout=30)
+        assert out.endswith("RESULT 7\n"), out

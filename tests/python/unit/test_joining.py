@@ -89,13 +89,16 @@ def test_driver_then_spawned_and_forked_children(tmp_path: Path) -> None:
         "    for p, q in ps: q.put(1); p.join()\n"
         "    print('RESULT', [p.exitcode for p, _ in ps])\n"
     )
-    with FakeHub(tmp_path) as hub, subprocess.Popen(
-        [sys.executable, str(script)],
-        env=hub.environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as job:
+    with (
+        FakeHub(tmp_path) as hub,
+        subprocess.Popen(
+            [sys.executable, str(script)],
+            env=hub.environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as job,
+    ):
         driver = hub.member(lambda x: x.facts.role == "driver")
         assert (driver.hello.name, driver.hello.pid) == ("job.py", job.pid)
         hub.wait(lambda: len(hub.members) == 4)

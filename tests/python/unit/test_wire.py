@@ -15,7 +15,7 @@ SECRET = b"s" * 32
 
 
 def test_frames_arrive_whole_however_the_bytes_are_cut() -> None:
-    sent = [{"a": 1}, {"b": b"\x00\xff"}, {"c": "ü"}]
+    sent: list[dict[str, object]] = [{"a": 1}, {"b": b"\x00\xff"}, {"c": "ü"}]
     stream = b"".join(frames.pack(raw) for raw in sent)
     for size in (1, 2, 3, 7, len(stream)):
         parser = frames.FrameParser()

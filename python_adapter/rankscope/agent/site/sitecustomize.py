@@ -18,7 +18,16 @@ _TOOL_SCRIPTS = (
     "/debugpy/adapter",
     "/debugpy/launcher",
 )
-_TOOL_MODULES = ("rankscope", "debugpy", "pip", "ninja", "venv", "ensurepip", "torch._inductor.compile_worker", "ray.util.client.server")
+_TOOL_MODULES = (
+    "rankscope",
+    "debugpy",
+    "pip",
+    "ninja",
+    "venv",
+    "ensurepip",
+    "torch._inductor.compile_worker",
+    "ray.util.client.server",
+)
 _TOOL_COMMANDS = ("pip", "pip3", "ninja", "cmake", "ray", "uv", "uvx", "rankscope")
 _OPTIONS_WITH_VALUE = ("-X", "-W", "--check-hash-based-pycs")
 

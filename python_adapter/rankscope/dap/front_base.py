@@ -1,0 +1,113 @@
+"""What every part of a front leans on: the connection, the ids, the members it presents."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rankscope.dap.ids import Ids
+from rankscope.dap.messages import DapError
+
+if TYPE_CHECKING:
+    from rankscope.dap.channel import Channel
+    from rankscope.hub.breakpoints import Wanted
+    from rankscope.hub.fleet import Fleet
+    from rankscope.hub.member import Member
+    from rankscope.hub.settings import LaunchSettings
+
+ANSWER_SECONDS = 10.0
+
+
+class JobOfHub(Protocol):
+    """What a front asks of the job."""
+
+    exit_code: int | None
+    was_launched: bool
+
+    def driver_exited(self, code: int) -> None:
+        """The driver, started by the front's client, has ended."""
+
+
+class HubOfFront(Protocol):
+    """What a front asks of its hub."""
+
+    fleet: Fleet
+    wanted: Wanted
+    settings: LaunchSettings | None
+    root: Any
+    fronts: list[Any]
+
+    @property
+    def job(self) -> JobOfHub:
+        """The job."""
+
+    async def launch(self, settings: LaunchSettings, front: Any) -> None:
+        """Start the job."""
+
+    def apply(self, settings: LaunchSettings) -> None:
+        """Let the arguments of an attach hold."""
+
+    async def end_job(self, why: str) -> None:
+        """End it, politely once, then by force."""
+
+    async def restart(self) -> None:
+        """End it and launch it again."""
+
+    def front_closed(self, front: Any) -> None:
+        """The connection has gone."""
+
+
+class FrontBase:
+    """State shared by the parts of :class:`rankscope.dap.front.Front`.
+
+    ``shown`` are the members presented now, by id; ``stops`` the threads told as
+    stopped, per member; ``asked`` the members whose next stop this front asked for.
+    """
+
+    def __init__(self, channel: Channel, hub: HubOfFront) -> None:
+        self.channel = channel
+        self.hub = hub
+        self.ids = Ids()
+        self.client: dict[str, Any] = {}
+        self.is_configured = False
+        self.is_ended = False
+        self.session = ""
+        self.shown: dict[str, Member] = {}
+        self.stops: dict[str, dict[int, int]] = {}
+        self.asked: set[str] = set()
+        self.focus: str = ""
+
+    @property
+    def is_root(self) -> bool:
+        """Whether this is the job's root session."""
+        return self.hub.root is self
+
+    @property
+    def presents_several(self) -> bool:
+        """Whether threads of more than one member are shown, so that names must tell them apart."""
+        return len(self.shown) > 1
+
+    def member(self, member_id: str) -> Member:
+        """A member by id. Raises :class:`DapError` when it has ended."""
+        member = self.hub.fleet.members[member_id]
+        if not member.is_live:
+            raise DapError(f"{member.label} has {member.state}.", "rank-ended")
+        return member
+
+    def thread(self, arguments: dict[str, Any]) -> tuple[Member, int]:
+        """The member and its own thread id that ``threadId`` means."""
+        member_id, local = self.ids.threads.find(arguments.get("threadId"))
+        return self.member(member_id), local
+
+    async def debug(
+        self, member: Member, command: str, arguments: dict[str, Any], timeout: float = ANSWER_SECONDS
+    ) -> dict[str, Any]:
+        """A request to a member's debugpy. Raises :class:`DapError` that names the member, also when it is late."""
+        try:
+            return await member.debug(command, arguments, timeout=timeout)
+        except (TimeoutError, asyncio.TimeoutError) as e:
+            raise DapError(f"{member.label} did not answer '{command}' within {timeout:g} s.", "rank-late") from e
+
+    def runs_on(self, member: Member) -> None:
+        """What a member's frames and variables were is gone."""
+        self.ids.resumed(member.id)

@@ -1,0 +1,100 @@
+"""Breakpoint requests: the root's change the wanted table, a child's are answered from it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from rankscope.dap.front_base import FrontBase
+from rankscope.hub.breakpoints import EXCEPTION, FUNCTION, LINE
+
+_FIELDS = ("line", "column", "condition", "hitCondition", "logMessage", "mode", "name", "filterId")
+
+
+@dataclass
+class _Shown:
+    """One breakpoint as this client knows it, and what it was last told of it."""
+
+    id: int
+    kind: str
+    where: str
+    request: dict[str, Any]
+    told: dict[str, Any] = field(default_factory=dict)
+
+
+class BreakpointRequests(FrontBase):
+    """The client's view of the wanted table, kept up to date by ``breakpoint`` events."""
+
+    @property
+    def _breakpoints(self) -> dict[tuple[str, str], list[_Shown]]:
+        return self.__dict__.setdefault("_shown_breakpoints", {})
+
+    async def do_set_breakpoints(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Replace the breakpoints of a file."""
+        path = str((arguments.get("source") or {}).get("path") or "")
+        asked = arguments.get("breakpoints")
+        requests = [{"line": line} for line in arguments.get("lines") or []] if asked is None else asked
+        requests = [_fields(request) for request in requests]
+        if not path:
+            return {"breakpoints": [{"verified": False, "message": "this source is no file"} for _ in requests]}
+        if self.is_root:
+            await self.hub.wanted.set_lines(path, requests)
+        return self._show(LINE, path, [(path, request) for request in requests])
+
+    async def do_set_function_breakpoints(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Replace all function breakpoints."""
+        requests = [_fields(request) for request in arguments.get("breakpoints") or []]
+        if self.is_root:
+            await self.hub.wanted.set_functions(requests)
+        return self._show(FUNCTION, "", [(str(request.get("name", "")).strip(), request) for request in requests])
+
+    async def do_set_exception_breakpoints(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Replace the exception filters."""
+        filters = [str(name) for name in arguments.get("filters") or []]
+        options = [_fields(option) for option in arguments.get("filterOptions") or []]
+        if self.is_root:
+            await self.hub.wanted.set_exceptions(filters, options)
+        requests = [{"filterId": name} for name in filters] + options
+        return self._show(EXCEPTION, "", [(str(request.get("filterId", "")), request) for request in requests])
+
+    def _show(self, kind: str, path: str, asked: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+        shown = []
+        for where, request in asked:
+            key = json.dumps([kind, where, request], sort_keys=True)
+            shown.append(_Shown(self.ids.breakpoints.give(key, 0), kind, where, request))
+        self._breakpoints[kind, path] = shown
+        for one in shown:
+            one.told = self._status(one)
+        return {"breakpoints": [one.told for one in shown]}
+
+    def _status(self, one: _Shown) -> dict[str, Any]:
+        wanted = self.hub.wanted
+        entry = wanted.find(one.kind, one.where, one.request)
+        if entry is not None:
+            return {"id": one.id, **wanted.status(entry)}
+        line = {"line": one.request["line"]} if "line" in one.request else {}
+        return {"id": one.id, "verified": False, **line, "message": "the job's root session has no such breakpoint yet"}
+
+    def breakpoints_changed(self) -> None:
+        """Tell the client what it has not been told yet."""
+        for shown in list(self._breakpoints.values()):
+            for one in shown:
+                now = self._status(one)
+                if now != one.told:
+                    one.told = now
+                    self.channel.send_event("breakpoint", {"reason": "changed", "breakpoint": now})
+
+    def ids_of_entries(self, entries: set[int]) -> list[int]:
+        """This client's ids of table entries."""
+        return [
+            one.id
+            for shown in self._breakpoints.values()
+            for one in shown
+            if (entry := self.hub.wanted.find(one.kind, one.where, one.request)) is not None and entry.id in entries
+        ]
+
+
+def _fields(request: dict[str, Any]) -> dict[str, Any]:
+    """What counts of a request; an empty text is no field."""
+    return {name: request[name] for name in _FIELDS if request.get(name) not in (None, "")}

@@ -1,0 +1,407 @@
+"""The wanted table: every breakpoint of the job, and which member has which share of it.
+
+The editor's breakpoints are the one source of truth; the root session alone changes
+the table. A change is sent to the members concurrently, arms those that need the
+debugger now, and lets go of those that no longer do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rankscope.dap.messages import DapError
+from rankscope.errors import UserError
+from rankscope.hub.binding import Binding
+from rankscope.hub.conditions import Condition, bad_condition, exception_names, log_message
+from rankscope.hub.paths import Paths
+from rankscope.hub.settings import LaunchSettings
+from rankscope.ranks import DRIVER, RankFacts
+from rankscope.wire import messages as m
+
+if TYPE_CHECKING:
+    from rankscope.hub.fleet import Fleet
+    from rankscope.hub.member import Member
+
+LINE, FUNCTION, EXCEPTION = "line", "function", "exception"
+ANSWER_SECONDS = 2.0
+QUIET_SECONDS = 2.0
+_INSTALLED = ("/site-packages/", "/dist-packages/")
+_FILTERS = ("raised", "uncaught", "userUnhandled")
+
+
+@dataclass(frozen=True)
+class Breakpoint:
+    """One entry of the table. ``where`` is a client path, a function's name, or an exception filter.
+
+    ``request`` are the fields as the editor sent them; with ``error`` it is in the table
+    but no member ever hears of it.
+    """
+
+    id: int
+    kind: str
+    where: str
+    request: dict[str, Any]
+    condition: Condition = field(default_factory=Condition)
+    log: str | None = None
+    names: tuple[str, ...] = ()
+    error: str = ""
+
+    @property
+    def line(self) -> int:
+        """The line asked for; 0 where there is none."""
+        return int(self.request.get("line", 0))
+
+    def concerns(self, member: Member) -> bool:
+        """Whether it may stop that member, as far as is known."""
+        if self.error or member.is_greyed or member.facts.role == "idle":
+            return False
+        return self.condition.ranks is None or self.condition.ranks.contains(member.facts) is not False
+
+    @property
+    def arms(self) -> bool:
+        """Whether it needs the debugger by itself; the agents' own hooks see uncaught exceptions."""
+        return not self.error and not (self.kind == EXCEPTION and self.where == "uncaught")
+
+
+class Wanted:
+    """The table. Owns one :class:`Binding` per armed member and the tasks that serve them.
+
+    ``listeners`` are called, soon, after anything that :meth:`status` tells has changed.
+    """
+
+    def __init__(self, settings: LaunchSettings | None = None) -> None:
+        self.settings = settings or LaunchSettings()
+        self.paths = Paths(settings)
+        self.listeners: list[Callable[[], None]] = []
+        self.installed: set[str] = set()
+        self._fleet: Fleet | None = None
+        self._table: dict[tuple[str, str], list[Breakpoint]] = {}
+        self._ids = itertools.count(1)
+        self._bindings: dict[str, Binding] = {}
+        self._held: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failed: dict[str, str] = {}
+        self._is_telling = False
+
+    @property
+    def fleet(self) -> Fleet | None:
+        """The members the table is for; set once, and listened to from then on."""
+        return self._fleet
+
+    @fleet.setter
+    def fleet(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        fleet.listeners.append(self)
+
+    def apply(self, settings: LaunchSettings) -> None:
+        """Let launch arguments hold from now on."""
+        self.settings = settings
+        self.paths = Paths(settings)
+
+    # --- what the root session asks for -----------------------------------------------------------
+
+    async def set_lines(self, path: str, requests: Sequence[dict[str, Any]]) -> list[Breakpoint]:
+        """Replace a file's breakpoints; returns once the members have answered, at most :data:`ANSWER_SECONDS`."""
+        entries = [self._entry(LINE, path, request) for request in requests]
+        self._replace(LINE, path, entries)
+        if any(mark in path for mark in _INSTALLED):
+            self.installed.add(path)
+        await self._spread((LINE, path))
+        return entries
+
+    async def set_functions(self, requests: Sequence[dict[str, Any]]) -> list[Breakpoint]:
+        """Replace all function breakpoints."""
+        entries = [self._entry(FUNCTION, str(request.get("name", "")).strip(), request) for request in requests]
+        self._replace(FUNCTION, "", entries)
+        await self._spread((FUNCTION, ""))
+        return entries
+
+    async def set_exceptions(self, filters: Sequence[str], options: Sequence[dict[str, Any]]) -> list[Breakpoint]:
+        """Replace all exception filters."""
+        requests = [{"filterId": name} for name in filters] + list(options)
+        entries = [self._entry(EXCEPTION, str(request.get("filterId", "")), request) for request in requests]
+        self._replace(EXCEPTION, "", entries)
+        await self._spread((EXCEPTION, ""))
+        return entries
+
+    def _entry(self, kind: str, where: str, request: dict[str, Any]) -> Breakpoint:
+        old = self.find(kind, where, request)
+        if old is not None:
+            return old
+        number = next(self._ids)
+        try:
+            return self._checked(number, kind, where, request)
+        except UserError as e:
+            return Breakpoint(number, kind, where, request, error=str(e))
+
+    def _checked(self, number: int, kind: str, where: str, request: dict[str, Any]) -> Breakpoint:
+        sets = self.settings.rank_sets
+        mode = request.get("mode")
+        if kind == EXCEPTION:
+            if where not in _FILTERS:
+                raise bad_condition("Exception filter", where, f"it is none of {', '.join(_FILTERS)}")
+            text, _, comment = (request.get("condition") or "").partition("#")
+            names = exception_names(text)
+            condition = Condition.parse(f"#{comment}" if comment else None, None, mode, sets)
+            return Breakpoint(number, kind, where, request, condition, None, names)
+        if kind == FUNCTION and not all(part.isidentifier() for part in where.split(".")):
+            raise bad_condition("Function breakpoint", where, "it is no name of a function")
+        condition = Condition.parse(request.get("condition"), request.get("hitCondition"), mode, sets)
+        return Breakpoint(number, kind, where, request, condition, log_message(request.get("logMessage")))
+
+    def _replace(self, kind: str, where: str, entries: list[Breakpoint]) -> None:
+        if entries:
+            self._table[kind, where] = entries
+        else:
+            self._table.pop((kind, where), None)
+
+    # --- what others ask of it --------------------------------------------------------------------
+
+    def all(self) -> Iterable[Breakpoint]:
+        """Every entry."""
+        return itertools.chain.from_iterable(self._table.values())
+
+    def entries(self, kind: str, where: str = "") -> list[Breakpoint]:
+        """The entries of a file (by client path), or all function or exception ones."""
+        return self._table.get((kind, where), [])
+
+    def find(self, kind: str, where: str, request: dict[str, Any]) -> Breakpoint | None:
+        """The entry for the same fields, if there is one."""
+        for entry in self.entries(kind, where if kind == LINE else ""):
+            if entry.where == where and entry.request == request:
+                return entry
+        return None
+
+    def keys(self) -> list[tuple[str, str]]:
+        """What there is to send: one (kind, client path or empty) per file and per kind."""
+        return list(self._table)
+
+    def wants(self, member: Member) -> bool:
+        """Whether a member needs the debugger."""
+        if self.settings.stop_on_entry and member.facts.role == DRIVER:
+            return True
+        return any(entry.arms and entry.concerns(member) for entry in self.all())
+
+    def files_for(self, member: Member) -> list[str]:
+        """The paths a dormant member watches for: those of breakpoints that may concern it, spelled every known way."""
+        return [
+            place
+            for (kind, path), entries in self._table.items()
+            if kind == LINE and any(entry.concerns(member) for entry in entries)
+            for place in self.paths.known_in_members(path)
+        ]
+
+    def attach_arguments(self, member: Member) -> dict[str, Any]:
+        """What a member's debugpy is attached with. Called again on an armed member it brings new rules."""
+        del member
+        places = [place for path in sorted(self.installed) for place in self.paths.known_in_members(path)]
+        return {
+            "justMyCode": self.settings.just_my_code,
+            "rules": [
+                *({"path": place, "include": True} for place in places),
+                {"path": "**/rankscope/agent/**", "include": False},
+            ],
+            "redirectOutput": False,
+            "showReturnValue": True,
+            "resolveSymlinks": True,
+            "subProcess": False,
+            "terminateChildProcesses": False,
+            "stopAllThreadsOnSuspend": True,
+            "variablePresentation": {"special": "group", "function": "group", "class": "group", "protected": "inline"},
+        }
+
+    async def configure(self, member: Member) -> None:
+        """Send a member its whole share: it has just been attached, or has become another rank."""
+        binding = self._bindings.get(member.id)
+        if binding is None or not member.is_armed:
+            binding = self._bindings[member.id] = Binding(self, member)
+        binding.dirty.update(self.keys())
+        binding.dirty.update(binding.keys())
+        await binding.flush()
+        if self.settings.stop_on_entry and member.facts.role == DRIVER and member.state == "starting":
+            await member.debug("pause", {"threadId": "*"})
+        self.tell()
+
+    def hold(self, member: Member) -> None:
+        """A step or pause is under way: stay armed until it stops or :meth:`let_go`."""
+        self._held.add(member.id)
+
+    def let_go(self, member: Member) -> None:
+        """The member runs on: disarmed after a short quiet unless a breakpoint wants it."""
+        self._held.discard(member.id)
+        self._consider(member)
+
+    # --- spreading a change -----------------------------------------------------------------------
+
+    async def _spread(self, key: tuple[str, str]) -> None:
+        """Send a change everywhere; waits for the answers, within a bound. The last state of the table wins."""
+        if self._fleet is None:
+            return
+        tasks = []
+        for member in self._fleet.select(None):
+            binding = self._bindings.get(member.id)
+            if member.is_armed and binding is not None:
+                binding.dirty.add(key)
+                tasks.append(self._start(binding.flush()))
+                self._consider(member)
+            elif member.facts.role == "child":
+                if member.state == "running":
+                    member.send(m.Settled(files=self.files_for(member)))
+            elif self.wants(member):
+                tasks.append(self._start(self._arm(member)))
+        if tasks:
+            await asyncio.wait(tasks, timeout=ANSWER_SECONDS)
+        self.tell()
+
+    async def _arm(self, member: Member) -> None:
+        try:
+            await member.arm("a breakpoint concerns it")
+        except DapError as e:
+            self._failed[member.id] = str(e)
+            raise
+        self._failed.pop(member.id, None)
+        # The table may have changed after the share was taken.
+        binding = self._bindings.get(member.id)
+        if binding is not None:
+            await binding.flush()
+
+    def _consider(self, member: Member) -> None:
+        """Disarm a member after a short quiet if nothing wants it then."""
+        if member.is_armed and not self.wants(member):
+            asyncio.get_running_loop().call_later(QUIET_SECONDS, self._disarm_if_idle, member)
+
+    def _disarm_if_idle(self, member: Member) -> None:
+        if member.is_armed and not member.stopped and member.id not in self._held and not self.wants(member):
+            self._start(self._disarm(member))
+
+    async def _disarm(self, member: Member) -> None:
+        await member.disarm()
+        if self.wants(member) and member.is_live:  # changed its mind meanwhile
+            await self._arm(member)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        async def run() -> None:
+            try:
+                await work
+            except (DapError, TimeoutError, asyncio.TimeoutError) as e:
+                if self._fleet is not None:
+                    self._fleet.notice("warning", str(e) or "a rank did not answer about its breakpoints in time")
+            self.tell()
+
+        task = asyncio.ensure_future(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # --- what it is told by the fleet -------------------------------------------------------------
+
+    def member_joined(self, member: Member) -> None:
+        """A member counts from now on."""
+        if member.facts.role == DRIVER:
+            for root in member.hello.roots:
+                self.paths.add_base(root)
+        self.tell()
+
+    def member_changed(self, member: Member) -> None:
+        """Its rank, its place or its debugger is another."""
+        if member.is_armed:
+            self._consider(member)
+        self.tell()
+
+    def member_left(self, member: Member) -> None:
+        """A member has gone."""
+        self._bindings.pop(member.id, None)
+        self._held.discard(member.id)
+        self._failed.pop(member.id, None)
+        self.paths.forget(member)
+        self.tell()
+
+    def member_event(self, member: Member, event: str, body: dict[str, Any]) -> None:
+        """Take in what its debugpy says of breakpoints, and when it stops and runs."""
+        if event == "breakpoint":
+            binding = self._bindings.get(member.id)
+            if binding is not None:
+                binding.changed(body.get("breakpoint") or {})
+                self.tell()
+        elif event == "stopped":
+            self._held.discard(member.id)
+        elif event == "continued":
+            self._consider(member)
+
+    def notice(self, level: str, text: str, member: Member | None) -> None:
+        """Not for us."""
+
+    def tell(self) -> None:
+        """Call the listeners once, soon."""
+        if not self._is_telling:
+            self._is_telling = True
+            asyncio.get_running_loop().call_soon(self._tell)
+
+    def _tell(self) -> None:
+        self._is_telling = False
+        for listener in list(self.listeners):
+            listener()
+
+    # --- how it stands ----------------------------------------------------------------------------
+
+    def status(self, entry: Breakpoint) -> dict[str, Any]:
+        """The DAP breakpoint of an entry, merged over the members it concerns; without an id."""
+        body: dict[str, Any] = {"verified": False}
+        if entry.kind == LINE:
+            body |= {"line": entry.line, "source": {"path": entry.where}}
+        if entry.error:
+            return {**body, "message": entry.error}
+        members = [] if self._fleet is None else self._fleet.select(None)
+        joined = [
+            member
+            for member in members
+            if entry.concerns(member) and (member.facts.role in (DRIVER, "rank") or member.is_armed)
+        ]
+        answers = {member.id: self._answer(entry, member) for member in joined}
+        bound = [answer for answer in answers.values() if answer and answer.get("verified")]
+        pending = sum(answer is None for answer in answers.values()) + self._expected(entry, joined)
+        body["verified"] = bool(bound) or (entry.kind == EXCEPTION and not joined)
+        if bound and bound[0].get("line"):
+            body["line"] = bound[0]["line"]
+        if entry.kind != EXCEPTION and (not bound or pending or len(bound) < len(joined)):
+            body["message"] = _summary(len(bound), len(joined), pending, [a for a in answers.values() if a])
+        return body
+
+    def _answer(self, entry: Breakpoint, member: Member) -> dict[str, Any] | None:
+        if member.id in self._failed:
+            return {"verified": False, "message": self._failed[member.id]}
+        if not entry.arms and not member.is_armed:
+            return {"verified": True}
+        binding = self._bindings.get(member.id)
+        return binding.answers.get(entry.id) if binding is not None and member.is_armed else None
+
+    def _expected(self, entry: Breakpoint, joined: list[Member]) -> int:
+        """How many ranks of the worlds that have begun to join are missing yet."""
+        worlds: dict[str, int] = {}
+        here: set[tuple[str, int | None]] = set()
+        for member in joined:
+            facts = member.facts
+            if facts.role == "rank" and facts.world_size:
+                worlds[facts.group] = max(worlds.get(facts.group, 0), facts.world_size)
+                here.add((facts.group, facts.rank))
+        ranks = entry.condition.ranks
+        return sum(
+            (group, rank) not in here
+            and (ranks is None or ranks.contains(RankFacts(group=group, rank=rank, is_final=True)) is True)
+            for group, size in worlds.items()
+            for rank in range(size)
+        )
+
+
+def _summary(bound: int, joined: int, pending: int, answers: list[dict[str, Any]]) -> str:
+    if not joined:
+        return "no rank that it concerns has joined yet"
+    text = f"{bound} of {joined} joined" + (f", {pending} pending" if pending else "")
+    reasons = dict.fromkeys(
+        str(answer["message"]).strip() for answer in answers if not answer.get("verified") and answer.get("message")
+    )
+    return "; ".join([text, *reasons])

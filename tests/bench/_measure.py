@@ -1,0 +1,235 @@
+"""What the benchmarks share: programs that work on demand, interleaved pairs, a table and the closing JSON line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PROGRAMS = HERE / "programs"
+PACKAGE = ROOT / "python_adapter"
+sys.path[:0] = [str(PACKAGE), str(ROOT / "tests" / "python")]
+_START_SECONDS = 60.0
+
+
+def environment(**added):
+    """This environment with RankScope importable, as it is after `pip install rankscope`."""
+    paths = [str(PACKAGE), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path), **added}
+
+
+def other_python(*versions):
+    """The Python of `.venvs/<version>`, the first that is there, or None."""
+    found = [ROOT / ".venvs" / version / "bin" / "python" for version in versions]
+    if f"{sys.version_info[0]}.{sys.version_info[1]}" in versions:
+        return sys.executable
+    return next((str(python) for python in found if python.exists()), None)
+
+
+class Listener:
+    """A socket that `workload.py` processes connect to."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="rankscope-bench-")
+        self.path = str(Path(self.folder.name) / "socket")
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(self.path)
+        self._socket.listen(64)
+        self._socket.settimeout(_START_SECONDS)
+
+    def accept(self):
+        """The next process that connects."""
+        return Worker(self._socket.accept()[0])
+
+    def close(self):
+        self._socket.close()
+        self.folder.cleanup()
+
+
+class Worker:
+    """One `workload.py` process, at the other end of a socket: it does nothing until asked."""
+
+    def __init__(self, connection):
+        self._connection = connection
+        self._file = connection.makefile("rw")
+        self.pid = self.ask("pid")
+
+    def ask(self, what, amount=0):
+        """CPU seconds of its process for `amount` rounds of a workload, or what `pid` answers."""
+        self._file.write(json.dumps([what, amount]) + "\n")
+        self._file.flush()
+        return json.loads(self._file.readline())
+
+    def close(self):
+        try:
+            self._file.write("null\n")
+            self._file.flush()
+        except OSError:
+            pass
+        self._connection.close()
+
+
+def calibrate(worker, what, seconds=0.05):
+    """How many rounds take about so long."""
+    amount = 1
+    while worker.ask(what, amount) < seconds:
+        amount *= 2
+    return amount
+
+
+def paired_ratios(plain, others, what, pairs=41, settle=3):
+    """Per other process its CPU-time ratios to `plain`, each from two neighbouring slices of the same work."""
+    amount = calibrate(plain, what)
+    for worker in (plain, *others.values()):
+        for _ in range(settle):
+            worker.ask(what, amount)
+    ratios = {name: [] for name in others}
+    for turn in range(pairs):
+        for name, worker in others.items():
+            if turn % 2:
+                mine = worker.ask(what, amount)
+                base = plain.ask(what, amount)
+            else:
+                base = plain.ask(what, amount)
+                mine = worker.ask(what, amount)
+            ratios[name].append(mine / base)
+    return ratios
+
+
+class Table:
+    """Rows of median and spread, printed at the end with the JSON line."""
+
+    def __init__(self, title):
+        self.title = title
+        self._rows = []
+        self._keys = {}
+        self._reasons = []
+
+    def add(self, key, samples, unit, target=None, *, is_key=True):
+        """One number: the median of its samples, and between which it lay in the middle half of the runs."""
+        median = statistics.median(samples)
+        ordered = sorted(samples)
+        low, high = ordered[len(ordered) // 4], ordered[-1 - len(ordered) // 4]
+        self._rows.append((key, f"{median:.3f}", f"{low:.3f} .. {high:.3f}", str(len(samples)), unit, target or ""))
+        if is_key:
+            self._keys[key] = round(median, 4)
+
+    def lack(self, key, why):
+        """A number that cannot be had here."""
+        self._rows.append((key, "-", "-", "0", "", why))
+        self._keys[key] = None
+
+    def show(self):
+        head = ("name", "median", "middle half", "n", "unit", "to reach")
+        widths = [max(len(row[column]) for row in [head, *self._rows]) for column in range(len(head))]
+        print(f"\n{self.title}")
+        for row in [head, *self._rows]:
+            print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+        print(json.dumps(self._keys))
+
+
+class Session:
+    """A job under the hub, with this process as its only DAP client."""
+
+    def __init__(self, hub, channel):
+        self._hub = hub
+        self.channel = channel
+        self.stops = []
+        self._changed = asyncio.Event()
+        self._serving = asyncio.ensure_future(channel.serve(self))
+
+    @classmethod
+    async def launch(cls, argv, breakpoints=None, **settings):
+        """Start `argv` with `{file: [breakpoint, ...]}` set before it."""
+        from rankscope.launch.hub_process import HubProcess
+
+        hub = await HubProcess.start(environment())
+        session = cls(hub, await hub.connect())
+        request = session.request
+        await request("initialize", clientID="bench")
+        launching = asyncio.ensure_future(
+            request("launch", command=argv, cwd=str(ROOT), console="internalConsole", sessions="single", **settings)
+        )
+        await session.until(lambda: session.is_initialized or launching.done())
+        for path, points in (breakpoints or {}).items():
+            await session.set_breakpoints(path, points)
+        await request("configurationDone")
+        await launching
+        return session
+
+    is_initialized = False
+    is_terminated = False
+
+    def on_event(self, name, body):
+        if name == "initialized":
+            self.is_initialized = True
+        elif name == "terminated":
+            self.is_terminated = True
+        elif name == "stopped":
+            self.stops.append((time.time(), body))
+        elif name == "output" and os.environ.get("BENCH_VERBOSE"):
+            print(body.get("output", ""), end="", file=sys.stderr)
+        self._changed.set()
+
+    async def request(self, command, **arguments):
+        return await self.channel.request(command, arguments, timeout=30.0)
+
+    async def set_breakpoints(self, path, points):
+        await self.request("setBreakpoints", source={"path": str(path)}, breakpoints=points)
+
+    async def members(self):
+        return (await self.request("rankscope/ranks"))["members"]
+
+    async def until(self, is_true, seconds=60.0):
+        """Wait for a condition that an event makes true."""
+        deadline = time.monotonic() + seconds
+        while not is_true():
+            self._changed.clear()
+            await asyncio.wait_for(self._changed.wait(), max(0.01, deadline - time.monotonic()))
+
+    async def until_members(self, is_true, seconds=60.0):
+        """Wait until the list of members is as wished; returns it."""
+        deadline = time.monotonic() + seconds
+        while not is_true(members := await self.members()):
+            if time.monotonic() > deadline:
+                raise TimeoutError(members)
+            await asyncio.sleep(0.02)
+        return members
+
+    async def close(self):
+        """End the job and the hub."""
+        try:
+            await self.request("disconnect", terminateDebuggee=True)
+        finally:
+            await self.channel.close()
+            await self._serving
+            await self._hub.close()
+
+
+def start(argv, **added):
+    """A process with its output thrown away, in a session of its own."""
+    quiet = subprocess.DEVNULL if not os.environ.get("BENCH_VERBOSE") else None
+    return subprocess.Popen(
+        argv, env=environment(**added), stdin=subprocess.DEVNULL, stdout=quiet, stderr=quiet, start_new_session=True
+    )
+
+
+def stop(process):
+    """End a process that `start` started, and its session, within a few seconds."""
+    deadline = time.monotonic() + 8
+    try:
+        process.terminate()
+        process.wait(max(0.1, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
