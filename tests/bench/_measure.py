@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -136,84 +135,6 @@ class Table:
         for row in [head, *self._rows]:
             print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
         print(json.dumps(self._keys))
-
-
-class Session:
-    """A job under the hub, with this process as its only DAP client."""
-
-    def __init__(self, hub, channel):
-        self._hub = hub
-        self.channel = channel
-        self.stops = []
-        self._changed = asyncio.Event()
-        self._serving = asyncio.ensure_future(channel.serve(self))
-
-    @classmethod
-    async def launch(cls, argv, breakpoints=None, **settings):
-        """Start `argv` with `{file: [breakpoint, ...]}` set before it."""
-        from rankscope.launch.hub_process import HubProcess
-
-        hub = await HubProcess.start(environment())
-        session = cls(hub, await hub.connect())
-        request = session.request
-        await request("initialize", clientID="bench")
-        launching = asyncio.ensure_future(
-            request("launch", command=argv, cwd=str(ROOT), console="internalConsole", sessions="single", **settings)
-        )
-        await session.until(lambda: session.is_initialized or launching.done())
-        for path, points in (breakpoints or {}).items():
-            await session.set_breakpoints(path, points)
-        await request("configurationDone")
-        await launching
-        return session
-
-    is_initialized = False
-    is_terminated = False
-
-    def on_event(self, name, body):
-        if name == "initialized":
-            self.is_initialized = True
-        elif name == "terminated":
-            self.is_terminated = True
-        elif name == "stopped":
-            self.stops.append((time.time(), body))
-        elif name == "output" and os.environ.get("BENCH_VERBOSE"):
-            print(body.get("output", ""), end="", file=sys.stderr)
-        self._changed.set()
-
-    async def request(self, command, **arguments):
-        return await self.channel.request(command, arguments, timeout=30.0)
-
-    async def set_breakpoints(self, path, points):
-        await self.request("setBreakpoints", source={"path": str(path)}, breakpoints=points)
-
-    async def members(self):
-        return (await self.request("rankscope/ranks"))["members"]
-
-    async def until(self, is_true, seconds=60.0):
-        """Wait for a condition that an event makes true."""
-        deadline = time.monotonic() + seconds
-        while not is_true():
-            self._changed.clear()
-            await asyncio.wait_for(self._changed.wait(), max(0.01, deadline - time.monotonic()))
-
-    async def until_members(self, is_true, seconds=60.0):
-        """Wait until the list of members is as wished; returns it."""
-        deadline = time.monotonic() + seconds
-        while not is_true(members := await self.members()):
-            if time.monotonic() > deadline:
-                raise TimeoutError(members)
-            await asyncio.sleep(0.02)
-        return members
-
-    async def close(self):
-        """End the job and the hub."""
-        try:
-            await self.request("disconnect", terminateDebuggee=True)
-        finally:
-            await self.channel.close()
-            await self._serving
-            await self._hub.close()
 
 
 def start(argv, **added):

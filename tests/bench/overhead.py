@@ -6,7 +6,8 @@ All programs of a comparison live at once and work in turn, slice by slice, so t
 import asyncio
 import sys
 
-from _measure import PROGRAMS, Listener, Session, Table, calibrate, other_python, paired_ratios, start, stop
+from _measure import PROGRAMS, Listener, Table, calibrate, environment, other_python, paired_ratios, start, stop
+from support.hub_session import HubSession
 
 WORKLOAD = str(PROGRAMS / "workload.py")
 
@@ -37,7 +38,7 @@ class Programs:
 
     async def under(self):
         """Started dormant; the session that can arm it, and the worker."""
-        session = await Session.launch([*self._argv, self._listener.path])
+        session = await HubSession.launch([*self._argv, self._listener.path], environment())
         self._sessions.append(session)
         worker = await self._accept()
         await session.until_members(lambda members: any(m["pid"] == worker.pid for m in members))
@@ -56,13 +57,13 @@ class Programs:
 async def arm(session):
     """With a breakpoint in a function that is never called."""
     await session.set_breakpoints(WORKLOAD, [{"line": line_of("elsewhere")}])
-    await session.until_members(lambda members: any(m["armed"] for m in members))
+    await session.until_members(lambda members: any(m["isArmed"] for m in members))
 
 
 async def disarm(session):
     await session.set_breakpoints(WORKLOAD, [])
     await session.request("setExceptionBreakpoints", filters=[])
-    await session.until_members(lambda members: not any(m["armed"] for m in members))
+    await session.until_members(lambda members: not any(m["isArmed"] for m in members))
 
 
 async def main():
@@ -78,7 +79,7 @@ async def main():
         await disarm(after_arm)
         after_filter, caught = await programs.under()
         await after_filter.request("setExceptionBreakpoints", filters=["userUnhandled"])
-        await after_filter.until_members(lambda members: any(m["armed"] for m in members))
+        await after_filter.until_members(lambda members: any(m["isArmed"] for m in members))
         caught.ask("exceptions", 1000)
         await disarm(after_filter)
 

@@ -4,7 +4,8 @@ import asyncio
 import sys
 import time
 
-from _measure import PROGRAMS, Session, Table
+from _measure import PROGRAMS, Table, environment
+from support.hub_session import HubSession
 
 PROGRAM = PROGRAMS / "ranks.py"
 ROUNDS = 7
@@ -20,7 +21,7 @@ def ranks_of(members):
 
 async def stacks(session):
     """All ranks stop at one line: from the moment the last one is there until all stacks are here, in ms."""
-    session.stops.clear()
+    session.events.clear()
     await session.set_breakpoints(PROGRAM, [{"line": hit_line(), "condition": "True  # @all"}])
     asked, hits = {}, []
 
@@ -32,8 +33,8 @@ async def stacks(session):
         return seen
 
     while len(asked) < 4:
-        await session.until(lambda: len(session.stops) > len(asked))
-        for _, body in session.stops:
+        await session.until(lambda: len(session.of("stopped")) > len(asked))
+        for body in session.of("stopped"):
             if body["threadId"] not in asked:
                 asked[body["threadId"]] = asyncio.ensure_future(stack_of(body["threadId"]))
     seen = max(await asyncio.gather(*asked.values()))
@@ -44,10 +45,10 @@ async def stacks(session):
 
 async def pause(session):
     """From the request until all four are known to be stopped, in ms."""
-    session.stops.clear()
+    session.events.clear()
     started = time.time()
     pausing = asyncio.ensure_future(session.request("rankscope/control", action="pause", ranks="all"))
-    await session.until(lambda: len({body["threadId"] for _, body in session.stops}) >= 4)
+    await session.until(lambda: len({body["threadId"] for body in session.of("stopped")}) >= 4)
     took = time.time() - started
     await pausing
     await session.request("rankscope/control", action="continue", ranks="all")
@@ -55,11 +56,11 @@ async def pause(session):
 
 
 async def until_armed(session, wanted):
-    await session.until_members(lambda members: all(member["armed"] == wanted for member in ranks_of(members)))
+    await session.until_members(lambda members: all(member["isArmed"] == wanted for member in ranks_of(members)))
 
 
 async def main():
-    session = await Session.launch([sys.executable, str(PROGRAM)])
+    session = await HubSession.launch([sys.executable, str(PROGRAM)], environment())
     try:
         await session.until_members(lambda members: len(ranks_of(members)) == 4)
         dormant, hit, armed = [], [], []

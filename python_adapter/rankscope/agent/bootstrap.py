@@ -94,7 +94,7 @@ def _install_hooks(where: Endpoint, facts: RankFacts) -> None:
     """What is installed once per process and outlives a fork."""
     global _has_hooks
     if facts.role == "child":
-        children.watch_execution(where.start_wait)
+        children.watch_execution()
     if _has_hooks:
         return
     _has_hooks = True

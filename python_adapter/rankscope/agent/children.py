@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import threading
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from rankscope.agent import debugger, identity
@@ -44,10 +44,9 @@ def on_files(files: list[str]) -> None:
     _has_heard.set()
 
 
-def watch_execution(arm_timeout: float) -> None:
+def watch_execution() -> None:
     """From now on a module of a watched file arms this process before its first line runs."""
-    global _is_watching, _has_audit_hook, _arm_seconds
-    _arm_seconds = arm_timeout
+    global _is_watching, _has_audit_hook
     _is_watching = True
     if not _has_audit_hook:  # an audit hook cannot be removed
         _has_audit_hook = True
@@ -115,6 +114,10 @@ def _rejoin() -> None:
     parent = _agent()
     if parent is None:
         return
+    if _is_about_to_exec():
+        parent.forget()
+        debugger.clear_after_fork()
+        return
     global _has_heard
     _has_heard = threading.Event()
     parent.forget()
@@ -128,6 +131,14 @@ def _rejoin() -> None:
     if _is_loaded(known):
         _has_heard.wait(_WELCOME_SECONDS)
         _arm("a file with a breakpoint is loaded")
+
+
+def _is_about_to_exec() -> bool:
+    """Whether ``subprocess`` forked, for a ``preexec_fn``: what comes next is another program."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_name in ("_execute_child", "_fork_exec")
 
 
 def _let_connect_anew() -> None:

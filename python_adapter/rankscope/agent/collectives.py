@@ -53,7 +53,7 @@ def raise_all() -> None:
 
 
 def on_released() -> None:
-    """The member was let go: by a hub that is still there, others may yet be paused, and it will say when to restore."""
+    """The member was let go. While its hub is there, others may still be paused: then the hub says when."""
     if not getattr(_agent(), "is_linked", False):
         restore_all()
 

@@ -16,13 +16,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from rankscope.agent import identity, imports, stacks
+from rankscope.agent import children, identity, imports, stacks
+from rankscope.ranks import RankFacts
 from rankscope.wire.link import JOB_FILE_VARIABLE, JOB_VARIABLE, Endpoint
 
 CHAIN_VARIABLE = "RANKSCOPE_SETUP_HOOK_CHAIN"
 _KV_SECONDS = 5.0
 _KV_EVERY_SECONDS = 0.1
 _RAY_FUNCTION_KEY = "ray_runtime_env_func::"
+
+# Ray's own helper actors run no code of the person's; its train and data workers do.
+_RAY_INTERNALS = ("ray._", "ray.air.", "ray.dashboard.", "ray.data.", "ray.train.", "ray.util.")
 
 _lock = threading.RLock()
 _known_as = ""
@@ -129,12 +133,20 @@ def _become(descriptor: Any) -> None:
             if name == identity.TASKS:
                 identity.identify(identity.of_task_worker(), name=identity.TASKS, roots=stacks.roots(), waits=True)
                 return
+            if _is_internal(descriptor.module_name, name):
+                children.watch_execution()
+                identity.identify(RankFacts(role="child", group=name), name=name, waits=False)
+                return
             place = _actor_place(name)
             facts = identity.of_actor(os.environ, name, place["actor_name"])
             shown = place["actor_name"] or name
             identity.identify(facts, name=shown, roots=stacks.roots(), ray=place, waits=True)
         except Exception as e:
             _complain(e)
+
+
+def _is_internal(module: str, class_name: str) -> bool:
+    return module.startswith(_RAY_INTERNALS) and "Worker" not in class_name
 
 
 def _actor_place(class_name: str) -> dict[str, str]:

@@ -33,7 +33,7 @@ def stacks(_arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def paths(arguments: dict[str, Any]) -> dict[str, Any]:
-    """For each client path, the files here that may be it, best first: Ray's copy, itself, the same place under a root."""
+    """For each client path, the files here that may be it: Ray's copy, itself, then the same place under a root."""
     found = {}
     for wanted in arguments.get("paths", ()):
         path, relative = str(wanted.get("path", "")), str(wanted.get("rel", ""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rankscope.dap.ids import Ids
@@ -16,6 +17,17 @@ if TYPE_CHECKING:
     from rankscope.hub.settings import LaunchSettings
 
 ANSWER_SECONDS = 10.0
+
+
+@dataclass
+class ShownBreakpoint:
+    """One breakpoint as this client knows it, and what it was last told of it."""
+
+    id: int
+    kind: str
+    where: str
+    request: dict[str, Any]
+    told: dict[str, Any] = field(default_factory=dict)
 
 
 class JobOfHub(Protocol):
@@ -75,7 +87,8 @@ class FrontBase:
         self.shown: dict[str, Member] = {}
         self.stops: dict[str, dict[int, int]] = {}
         self.asked: set[str] = set()
-        self.focus: str = ""
+        self.thread_names: dict[tuple[str, int], str] = {}
+        self.breakpoints: dict[tuple[str, str], list[ShownBreakpoint]] = {}
 
     @property
     def is_root(self) -> bool:

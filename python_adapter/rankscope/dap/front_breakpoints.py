@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import Any
 
-from rankscope.dap.front_base import FrontBase
+from rankscope.dap.front_base import FrontBase, ShownBreakpoint
 from rankscope.hub.breakpoints import EXCEPTION, FUNCTION, LINE
 
 _FIELDS = ("line", "column", "condition", "hitCondition", "logMessage", "mode", "name", "filterId")
 
 
-@dataclass
-class _Shown:
-    """One breakpoint as this client knows it, and what it was last told of it."""
-
-    id: int
-    kind: str
-    where: str
-    request: dict[str, Any]
-    told: dict[str, Any] = field(default_factory=dict)
-
-
 class BreakpointRequests(FrontBase):
     """The client's view of the wanted table, kept up to date by ``breakpoint`` events."""
-
-    @property
-    def _breakpoints(self) -> dict[tuple[str, str], list[_Shown]]:
-        return self.__dict__.setdefault("_shown_breakpoints", {})
 
     async def do_set_breakpoints(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Replace the breakpoints of a file."""
@@ -62,13 +46,13 @@ class BreakpointRequests(FrontBase):
         shown = []
         for where, request in asked:
             key = json.dumps([kind, where, request], sort_keys=True)
-            shown.append(_Shown(self.ids.breakpoints.give(key, 0), kind, where, request))
-        self._breakpoints[kind, path] = shown
+            shown.append(ShownBreakpoint(self.ids.breakpoints.give(key, 0), kind, where, request))
+        self.breakpoints[kind, path] = shown
         for one in shown:
             one.told = self._status(one)
         return {"breakpoints": [one.told for one in shown]}
 
-    def _status(self, one: _Shown) -> dict[str, Any]:
+    def _status(self, one: ShownBreakpoint) -> dict[str, Any]:
         wanted = self.hub.wanted
         entry = wanted.find(one.kind, one.where, one.request)
         if entry is not None:
@@ -78,7 +62,7 @@ class BreakpointRequests(FrontBase):
 
     def breakpoints_changed(self) -> None:
         """Tell the client what it has not been told yet."""
-        for shown in list(self._breakpoints.values()):
+        for shown in list(self.breakpoints.values()):
             for one in shown:
                 now = self._status(one)
                 if now != one.told:
@@ -89,7 +73,7 @@ class BreakpointRequests(FrontBase):
         """This client's ids of table entries."""
         return [
             one.id
-            for shown in self._breakpoints.values()
+            for shown in self.breakpoints.values()
             for one in shown
             if (entry := self.hub.wanted.find(one.kind, one.where, one.request)) is not None and entry.id in entries
         ]

@@ -40,7 +40,7 @@ class InspectRequests(FrontBase):
         main = next((local for local, name in names.items() if name == MAIN), None)
         if main is not None:
             self.ids.threads.rename(member.id, _DORMANT, main)
-        self._thread_names.update({(member.id, local): name for local, name in names.items()})
+        self.thread_names.update({(member.id, local): name for local, name in names.items()})
         return [
             {
                 "id": self.ids.threads.give(member.id, local),
@@ -48,10 +48,6 @@ class InspectRequests(FrontBase):
             }
             for local, name in names.items()
         ]
-
-    @property
-    def _thread_names(self) -> dict[tuple[str, int], str]:
-        return self.__dict__.setdefault("_names_of_threads", {})
 
     async def do_stack_trace(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """A page of a thread's stack: debugpy's where it is stopped, else what its agent sees at once."""
@@ -81,9 +77,9 @@ class InspectRequests(FrontBase):
             answer = await member.ask("stacks", {})
         except (TimeoutError, asyncio.TimeoutError) as e:
             raise DapError(f"{member.label} did not tell its stacks in time.", "rank-late") from e
-        name = self._thread_names.get((member.id, local), MAIN)
+        name = self.thread_names.get((member.id, local), MAIN)
         threads = answer.get("threads") or []
-        thread = next(
+        thread: dict[str, Any] = next(
             (t for t in threads if t.get("thread") == name or (name == MAIN and t.get("is_main"))), {"frames": []}
         )
         start = int(arguments.get("startFrame") or 0)

@@ -41,6 +41,10 @@ class IdMap(Generic[_K]):
             raise DapError(f"This {self._noun} is gone: its rank has run on since.", "stale-id")
         raise DapError(f"There is no {self._noun} {number!r} in this session.", "unknown-id")
 
+    def of(self, member: str) -> list[int]:
+        """All ids of a member."""
+        return [number for key, number in self._ids.items() if key[0] == member]
+
     def rename(self, member: str, old: _K, new: _K) -> None:
         """Let ``new`` go by the id that ``old`` has, when ``old`` has one and ``new`` none."""
         if (member, new) in self._ids or (member, old) not in self._ids:

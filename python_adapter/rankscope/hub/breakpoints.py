@@ -176,6 +176,12 @@ class Wanted:
                 return entry
         return None
 
+    def entries_of(self, member: Member, locals_: Iterable[int]) -> set[int]:
+        """The table ids of a member's own breakpoint ids."""
+        binding = self._bindings.get(member.id)
+        found = () if binding is None else map(binding.entry_of, locals_)
+        return {entry for entry in found if entry is not None}
+
     def keys(self) -> list[tuple[str, str]]:
         """What there is to send: one (kind, client path or empty) per file and per kind."""
         return list(self._table)

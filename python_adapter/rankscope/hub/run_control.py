@@ -76,7 +76,7 @@ def main_stop(member: Member) -> int:
     """The thread of a stopped member that stopped first. Raises :class:`DapError` when it runs."""
     if not member.stopped:
         raise DapError(f"{member.label} is not stopped")
-    return next(iter(member.stopped))
+    return int(next(iter(member.stopped)))
 
 
 async def pause(fleet: Fleet, member: Member, timeout: float, *, waits: bool = True) -> None:

@@ -116,6 +116,7 @@ class Hub:
         }
         self.endpoint = Endpoint(**{**self.endpoint.__dict__, **changes})
         self.fleet.endpoint = self.endpoint
+        self.wanted.apply(settings)
         self.fleet.ranks = settings.ranks
         self.job_file.unlink(missing_ok=True)
         self.endpoint.save(self.job_file)

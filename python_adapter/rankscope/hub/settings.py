@@ -63,15 +63,17 @@ class LaunchSettings:
         """Read launch (or attach) arguments. Raises :class:`UserError` ``bad-launch`` that names the key at fault."""
         read = _Reader(arguments)
         rank_sets = read.rank_sets()
-        folders = read.take("workspaceFolders", _texts, [])
+        no_texts: list[str] = []
+        nothing: str | list[str] = ""
+        folders = read.take("workspaceFolders", _texts, no_texts)
         folder = read.take("workspaceFolder", _text, "")
         settings = cls(
             name=read.take("name", _text, ""),
             program=read.take("program", _text, ""),
             module=read.take("module", _text, ""),
-            command=read.take("command", _text_or_texts, ""),
+            command=read.take("command", _text_or_texts, nothing),
             args=read.take("args", _texts, []),
-            python=read.take("python", _text_or_texts, ""),
+            python=read.take("python", _text_or_texts, nothing),
             cwd=read.take("cwd", _text, ""),
             env=read.take("env", _environment, {}),
             env_file=read.take("envFile", _text, ""),
@@ -133,7 +135,8 @@ class _Reader:
             raise _bad(key, str(e)) from e
 
     def rank_sets(self) -> dict[str, str]:
-        sets = self.take("rankSets", _named_texts, {})
+        none: dict[str, str] = {}
+        sets = self.take("rankSets", _named_texts, none)
         for name, text in sets.items():
             try:
                 RankSet.parse(text, sets)

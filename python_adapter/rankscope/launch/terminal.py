@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import linecache
+import re
 import signal
 import time
 from collections.abc import Coroutine
@@ -27,6 +28,7 @@ _ASK_SECONDS = 10.0
 _END_SECONDS = 12.0
 _KILL_SECONDS = 5.0
 _MAX_FRAMES = 50
+_LABELLED = re.compile(r"\[([^\]]*)\] (.*)")
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Terminal:
         self._terminated = asyncio.Event()
         self._asked: dict[int, Location] = {}  # by the hub's breakpoint id
         self._answers: dict[int, dict[str, Any]] = {}
+        self._bound: set[int] = set()
         self._labels: dict[int, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._has_rank = False
@@ -189,9 +192,8 @@ class Terminal:
         if not self._has_rank:
             self._report.notice("warning", "the job ended before any rank joined.")
         for number, point in self._asked.items():
-            answer = self._answers.get(number, {})
-            if not answer.get("verified"):
-                why = answer.get("message") or "no process that it concerns loaded this file."
+            if number not in self._bound:
+                why = self._answers[number].get("message") or "no process that it concerns has joined"
                 self._report.breakpoint(point.text, why, is_verified=False)
 
     # --- what the hub says and asks ---------------------------------------------------------------
@@ -231,12 +233,22 @@ class Terminal:
             return
         before = self._answers.get(number, {})
         self._answers[number] = answer
+        if answer.get("verified"):
+            self._bound.add(number)
         line = answer.get("line", point.line)
         if answer.get("verified") and line not in (point.line, before.get("line")):
             self._report.breakpoint(point.text, f"there is no code; it stops at line {line}.", is_verified=True)
 
     def _heard_output(self, body: dict[str, Any]) -> None:
-        self._report.notice("info", body.get("output", "").rstrip("\n"))
+        """A logpoint's text, or a notice; both come with their rank in brackets, line by line."""
+        category = body.get("category", "console")
+        for line in str(body.get("output", "")).splitlines():
+            rank, text = _split_label(line)
+            if category in ("console", "important"):
+                level = "info" if category == "console" else "warning"
+                self._report.notice(level, text if rank == "rankscope" else line)
+            else:
+                self._report.logged(rank, text)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
@@ -278,6 +290,11 @@ class Terminal:
 
     async def _label(self, thread: int) -> str:
         if thread not in self._labels:
-            threads = (await self._channel.request("threads")).get("threads", [])
-            self._labels.update({item["id"]: item["name"] for item in threads})
+            for member in (await self._channel.request("rankscope/ranks"))["members"]:
+                self._labels.update(dict.fromkeys(member["threadIds"], member["label"]))
         return self._labels.get(thread, f"thread {thread}")
+
+
+def _split_label(line: str) -> tuple[str, str]:
+    found = _LABELLED.fullmatch(line)
+    return (found[1], found[2]) if found else ("", line)

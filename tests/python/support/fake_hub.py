@@ -13,13 +13,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankscope.ranks import RankFacts
 from rankscope.wire import frames
 from rankscope.wire import messages as m
 from rankscope.wire.auth import HubSide
 from rankscope.wire.link import Endpoint, Sequencer
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 PACKAGE = Path(__file__).resolve().parents[3] / "python_adapter"
 SITE = PACKAGE / "rankscope" / "agent" / "site"
@@ -63,7 +66,8 @@ class FakeMember:
 
         answer = self.hub.wait(reply)
         assert not answer.error, answer.error
-        return answer.body
+        body: dict[str, Any] = answer.body
+        return body
 
     def debug(self, command: str, **arguments: Any) -> dict[str, Any]:
         seq = self.request(command, **arguments)
@@ -156,7 +160,7 @@ class FakeHub:
         self._news = threading.Condition()
         self._connections: list[socket.socket] = []
 
-    def __enter__(self) -> FakeHub:
+    def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from rankscope.agent import breaks
 from rankscope.errors import RankSetError
 from support.fake_hub import FakeHub
@@ -84,7 +85,7 @@ def test_a_hub_that_is_gone_blocks_nobody(tmp_path: Path) -> None:
     with FakeHub(tmp_path, start_wait=1.0, release_after=1.0) as hub:
         env = hub.environment()
     out = subprocess.run(
-        [sys.executable, str(tmp_path / "job.py")], env=env, capture_output=True, text=True, timeout=20
+        [sys.executable, str(tmp_path / "job.py")], env=env, capture_output=True, text=True, timeout=20, check=False
     )
     assert out.stdout == "RESULT\n"
     assert out.returncode == 0

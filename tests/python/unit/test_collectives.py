@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from support.fake_hub import FakeHub
 
 pytestmark = pytest.mark.torch

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+
 from rankscope.agent import identity
 from rankscope.ranks import RankFacts
 from support.fake_hub import FakeHub

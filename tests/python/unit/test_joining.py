@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from support.fake_hub import SITE, FakeHub
 
 
@@ -121,7 +122,8 @@ def test_ranks_of_a_launcher(tmp_path: Path) -> None:
         "open(sys.argv[1] + '/leaf.py', 'w').write('pass')\n"
         "for r in '01':\n"
         "    env = dict(os.environ, RANK=r, WORLD_SIZE='2', LOCAL_RANK=r)\n"
-        "    subprocess.run([sys.executable, sys.argv[1] + '/rank.py', sys.argv[1] + '/leaf.py'], env=env, check=True)\n"
+        "    argv = [sys.executable, sys.argv[1] + '/rank.py', sys.argv[1] + '/leaf.py']\n"
+        "    subprocess.run(argv, env=env, check=True)\n"
     )
     with FakeHub(tmp_path) as hub, hub.job(str(script), str(tmp_path)) as job:
         assert job.wait(30) == 0
@@ -144,6 +146,8 @@ def test_a_hidden_sitecustomize_still_runs_and_ours_stays_silent(tmp_path: Path)
         env = hub.environment()
         env["PYTHONPATH"] += f":{tmp_path}"
         env["RANKSCOPE_JOB_FILE"] = str(tmp_path / "absent.json")
-        out = subprocess.run([sys.executable, str(tmp_path / "job.py")], env=env, capture_output=True, text=True)
+        out = subprocess.run(
+            [sys.executable, str(tmp_path / "job.py")], env=env, capture_output=True, text=True, check=False
+        )
         assert (out.stdout, out.stderr, out.returncode) == ("theirs\nuser\n", "", 0)
         assert hub.members == []
