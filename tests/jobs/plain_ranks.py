@@ -25,7 +25,7 @@ def unused():
 def rank_main(rank, steps):
     for step in range(steps):
         loss, label = train_step(rank, step)
-        print(f"RESULT rank={rank} {label} loss={loss:.3f}", flush=True)
+        print(f"RESULT rank={rank} {label} loss={loss:.3f}\n", end="", flush=True)
     hold = os.environ.get("HOLD_FILE")
     while hold and not os.path.exists(hold):
         threading.Event().wait(0.05)

@@ -14,7 +14,7 @@ def main():
     before = float(first) + rank
     second = torch.ones(1)  # @bp between
     dist.all_reduce(second)
-    print(f"RESULT rank={rank} before={before} after={float(second)}", flush=True)
+    print(f"RESULT rank={rank} before={before} after={float(second)}\n", end="", flush=True)
     dist.destroy_process_group()
 
 

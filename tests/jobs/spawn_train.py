@@ -13,7 +13,7 @@ def train(rank, world_size, port):
     total = torch.rand(2)
     dist.all_reduce(total)
     loss = float(total.sum()) + rank  # @bp step
-    print(f"RESULT rank={rank} loss={loss:.6f}", flush=True)
+    print(f"RESULT rank={rank} loss={loss:.6f}\n", end="", flush=True)
     dist.destroy_process_group()
 
 

@@ -22,7 +22,7 @@ def main():
     weights = torch.zeros(4)
     for step in range(3):
         weights, loss = train_step(weights, step)
-        print(f"RESULT rank={rank} step={step} loss={loss:.6f}", flush=True)
+        print(f"RESULT rank={rank} step={step} loss={loss:.6f}\n", end="", flush=True)
     dist.barrier()
     dist.destroy_process_group()
     sys.exit(int(os.environ.get("JOB_EXIT_CODE", "0")))

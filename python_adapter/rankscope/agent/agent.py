@@ -12,6 +12,7 @@ import os
 import selectors
 import signal
 import socket
+import sys
 import threading
 import time
 from collections import deque
@@ -57,6 +58,7 @@ class Agent:
         self._calls: deque[Callable[[], None]] = deque()
         self._state = threading.Condition()
         self._asking = hello.waits
+        self._ask_number = 0
         self._waiting = 0
         self._task: tuple[int, str] | None = None
         self._arm_deadline: float | None = None
@@ -119,9 +121,8 @@ class Agent:
     ) -> None:
         """Tell the hub better facts; with ``waits`` the calling thread then waits as at the start."""
         self.facts = facts
-        message = m.Identity(facts=asdict(facts), name=name, roots=list(roots), ray=ray or {}, waits=waits)
-        if waits:
-            self._asking = True
+        ask = self._next_ask() if waits else 0
+        message = m.Identity(facts=asdict(facts), name=name, roots=list(roots), ray=ray or {}, ask=ask)
         self._call(lambda: self._identify(message))
         if waits:
             self.serve_start(self._endpoint.start_wait)
@@ -129,10 +130,16 @@ class Agent:
     def arm_here(self, why: str, timeout: float) -> bool:
         """Arm now, on the calling thread. False when there is no hub or it took longer than ``timeout`` s."""
         if not self.is_armed and not self._is_gone:
-            self._asking = True
-            self._call(lambda: self._link.send(m.ArmMe(why=why)))
+            ask = self._next_ask()
+            self._call(lambda: self._link.send(m.ArmMe(why=why, ask=ask)))
             self.serve_start(timeout)
         return self.is_armed
+
+    def _next_ask(self) -> int:
+        with self._state:
+            self._asking = True
+            self._ask_number += 1
+            return self._ask_number
 
     def notice(self, level: str, text: str) -> None:
         """Say something to the person at the hub."""
@@ -178,7 +185,7 @@ class Agent:
                 if self._is_gone:
                     break
         finally:
-            self._release("the agent ended")
+            self._release("" if self._is_stopping else "the agent ended")
             self._is_gone = True
             self._settle()
             self._link.close()
@@ -325,7 +332,8 @@ class Agent:
         for watcher in self.file_watchers:
             with contextlib.suppress(Exception):
                 watcher(message.files)
-        if not message.will_arm:
+        answers = self._link.hello.waits if isinstance(message, m.Welcome) else message.answers == self._ask_number
+        if answers and not message.will_arm:
             self._settle()
 
     def _settle(self) -> None:
@@ -365,6 +373,8 @@ class Agent:
             self._debugger.connect(port, token)
         except BaseException as e:
             error = f"{type(e).__name__}: {e}"
+            if isinstance(e, ModuleNotFoundError) and e.name == "debugpy":
+                error = f"debugpy is not installed for {sys.executable}: pip install debugpy"
             self._call(lambda: self._arm_failed(error))
 
     def _arm_failed(self, error: str) -> None:

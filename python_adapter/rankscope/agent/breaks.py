@@ -57,6 +57,14 @@ def stop(frame: FrameType | None, why: str) -> bool:
     return True
 
 
+def in_rank_set(text: str) -> bool:
+    """Whether this process is in a rank set: the test that rides in a breakpoint's condition while its rank is open.
+
+    A rank that is still provisional when the line is hit counts by its order of creation.
+    """
+    return _concerns(text)
+
+
 def is_armed() -> bool:
     """Whether this process has the debugger."""
     agent = _agent()

@@ -19,7 +19,7 @@ class ControlRequests(FrontBase):
     async def do_continue(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Let the thread's member run on, with all its threads; the other ranks stay as they are."""
         member, _ = self.thread(arguments)
-        if member.stopped:
+        if run_control.is_in_state_for(self.hub.fleet, member, "continue"):
             self.runs_on(member)
             self.asked.discard(member.id)
             await self.debug(member, "continue", {"threadId": "*"})
@@ -115,7 +115,7 @@ class ControlRequests(FrontBase):
         for member in members:
             if action == "continue":
                 self.runs_on(member)
-            elif bool(member.stopped) != (action == "pause"):
+            elif run_control.is_in_state_for(self.hub.fleet, member, action):
                 self.hub.wanted.hold(member)
         outcome = await run_control.control(self.hub.fleet, members, action, arguments.get("timeout"))
         if action == "continue":

@@ -36,7 +36,7 @@ class InspectRequests(FrontBase):
                 names = {int(thread["id"]): str(thread["name"]) for thread in body.get("threads") or []}
             except (DapError, TimeoutError, asyncio.TimeoutError):
                 names = dict.fromkeys(member.stopped, MAIN)
-        names = names or {_DORMANT: MAIN}
+        names = names or {self.ids.threads.first(member.id) or _DORMANT: MAIN}
         main = next((local for local, name in names.items() if name == MAIN), None)
         if main is not None:
             self.ids.threads.rename(member.id, _DORMANT, main)

@@ -45,12 +45,16 @@ class IdMap(Generic[_K]):
         """All ids of a member."""
         return [number for key, number in self._ids.items() if key[0] == member]
 
+    def first(self, member: str) -> _K | None:
+        """The local id of a member that was given an id first, of those that are left."""
+        return next((local for owner, local in self._ids if owner == member), None)
+
     def rename(self, member: str, old: _K, new: _K) -> None:
         """Let ``new`` go by the id that ``old`` has, when ``old`` has one and ``new`` none."""
         if (member, new) in self._ids or (member, old) not in self._ids:
             return
-        number = self._ids.pop((member, old))
-        self._ids[member, new] = number
+        number = self._ids[member, old]
+        self._ids = {(member, new) if key == (member, old) else key: each for key, each in self._ids.items()}
         self._keys[number] = (member, new)
 
     def drop(self, member: str) -> None:

@@ -236,6 +236,10 @@ class Wanted:
         """A step or pause is under way: stay armed until it stops or :meth:`let_go`."""
         self._held.add(member.id)
 
+    def is_held(self, member: Member) -> bool:
+        """Whether a step or pause is under way."""
+        return member.id in self._held
+
     def let_go(self, member: Member) -> None:
         """The member runs on: disarmed after a short quiet unless a breakpoint wants it."""
         self._held.discard(member.id)

@@ -87,14 +87,21 @@ class Fleet:
             self._identified(member, message)
         elif isinstance(message, m.ArmMe):
             will_arm = not member.is_greyed and not self.has_ended
-            member.send(m.Settled(will_arm=will_arm and not member.is_armed, files=self.wanted.files_for(member)))
+            member.send(
+                m.Settled(
+                    answers=message.ask,
+                    will_arm=will_arm and not member.is_armed,
+                    rank=member.facts.rank,
+                    files=self.wanted.files_for(member),
+                )
+            )
             self._arm_or_go(member, will_arm, message.why)
         elif isinstance(message, m.Notice):
             self.notice(message.level, message.text, member)
         elif isinstance(message, m.Leaving):
             self.left(member, "exited")
         else:
-            if isinstance(message, m.Disarmed) and message.reason:
+            if isinstance(message, m.Disarmed) and message.reason and member.is_armed:
                 self.notice("warning", f"debugger dropped: {message.reason}", member)
             member.handle(message)
 
@@ -108,9 +115,10 @@ class Fleet:
         member.hello.ray = {**member.hello.ray, **message.ray}
         self._place(member)
         will_arm = self._should_arm(member)
-        if message.waits:
+        if message.ask:
             member.send(
                 m.Settled(
+                    answers=message.ask,
                     will_arm=will_arm and not member.is_armed,
                     rank=member.facts.rank,
                     files=self.wanted.files_for(member),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 STEPS = ("next", "stepIn", "stepOut")
 ACTIONS = ("continue", "pause", *STEPS)
 _DEADLINE = 5.0
-_PAUSE_DEADLINE = 10.0
+_PAUSE_DEADLINE = 5.0
 
 
 @dataclass
@@ -46,7 +46,7 @@ async def control(fleet: Fleet, members: Sequence[Member], action: str, timeout:
     if action not in ACTIONS:
         raise DapError(f"'{action}' is none of {', '.join(ACTIONS)}", "bad-action")
     bound = timeout or (_PAUSE_DEADLINE if action == "pause" else _DEADLINE)
-    concerned = [member for member in members if bool(member.stopped) != (action == "pause")]
+    concerned = [member for member in members if is_in_state_for(fleet, member, action)]
     outcome = Outcome()
 
     async def one(member: Member) -> None:
@@ -61,6 +61,13 @@ async def control(fleet: Fleet, members: Sequence[Member], action: str, timeout:
 
     await asyncio.gather(*(one(member) for member in concerned))
     return outcome
+
+
+def is_in_state_for(fleet: Fleet, member: Member, action: str) -> bool:
+    """Whether the action means anything to the member: a pause that has not come yet can be taken back."""
+    if action == "continue" and member.is_armed and fleet.wanted.is_held(member):
+        return True
+    return bool(member.stopped) != (action == "pause")
 
 
 async def _act(fleet: Fleet, member: Member, action: str, timeout: float) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rankscope.hub.settings import LaunchSettings
 
 _IDLE_SECONDS = 30.0
+_FAILED_JOINS_SECONDS = 0.25
 
 
 class Hub:
@@ -53,6 +54,7 @@ class Hub:
         self._done = asyncio.Event()
         self._had_front = False
         self._tasks: set[asyncio.Task[None]] = set()
+        self._failed_joins: set[str] = set()
         self._is_restarting = False
 
     # --- life -------------------------------------------------------------------------------------
@@ -60,7 +62,7 @@ class Hub:
     async def serve(self) -> None:
         """Serve until the last front has gone and the job has ended, then leave nothing behind."""
         await self._agents.open(self._agent_socket)
-        watch = asyncio.ensure_future(self.fleet.watch())
+        watch = asyncio.gather(self.fleet.watch(), self._watch_failed_joins())
         try:
             await self._done.wait()
         finally:
@@ -70,6 +72,19 @@ class Hub:
             self.fleet.close()
             await self._agents.close()
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    async def _watch_failed_joins(self) -> None:
+        """Say which Pythons of the job could not load the agent (they note it beside the job file)."""
+        while True:
+            await asyncio.sleep(_FAILED_JOINS_SECONDS)
+            self._say_failed_joins()
+
+    def _say_failed_joins(self) -> None:
+        with contextlib.suppress(OSError):
+            for line in dict.fromkeys((self.folder / "could-not-join").read_text(errors="replace").splitlines()):
+                if line not in self._failed_joins:
+                    self._failed_joins.add(line)
+                    self.fleet.notice("error", f"a process could not join and runs without breakpoints: {line}")
 
     def give_up_without_front(self) -> None:
         """Nobody came: end rather than wait for ever."""
@@ -138,6 +153,7 @@ class Hub:
         await self.job.launch(self.settings, self.root)
 
     def _job_ended(self, code: int) -> None:
+        self._say_failed_joins()
         if self._is_restarting:
             return
         for front in [front for front in self.fronts if front is not self.root]:

@@ -189,7 +189,7 @@ class Terminal:
         self._has_rank = any(member.get("role") == "rank" for member in members)
 
     def _say_what_was_missed(self) -> None:
-        if not self._has_rank:
+        if not self._has_rank and not self._bound:
             self._report.notice("warning", "the job ended before any rank joined.")
         for number, point in self._asked.items():
             if number not in self._bound:

@@ -49,13 +49,16 @@ class Hello(Message):
 
 @dataclass(slots=True)
 class Identity(Message):
-    """The member's facts became better known (provisional → final, idle → rank)."""
+    """The member's facts became better known (provisional → final, idle → rank).
+
+    With a non-zero ``ask`` the member waits for the :class:`Settled` that answers it.
+    """
 
     facts: dict[str, Any] = field(default_factory=dict)
     name: str = ""
     roots: list[str] = field(default_factory=list)
     ray: dict[str, Any] = field(default_factory=dict)
-    waits: bool = False
+    ask: int = 0
 
 
 @dataclass(slots=True)
@@ -95,6 +98,7 @@ class ArmMe(Message):
     """The member itself wants the debugger (``breakpoint()``, a child whose file has a breakpoint)."""
 
     why: str = ""
+    ask: int = 0
 
 
 @dataclass(slots=True)
@@ -125,8 +129,9 @@ class Welcome(Message):
 
 @dataclass(slots=True)
 class Settled(Message):
-    """Answer to an :class:`Identity` or :class:`ArmMe` that waits, and news of the files watched."""
+    """Answer to the :class:`Identity` or :class:`ArmMe` of number ``answers``; 0: only news of the files watched."""
 
+    answers: int = 0
     will_arm: bool = False
     rank: int | None = None
     files: list[str] = field(default_factory=list)

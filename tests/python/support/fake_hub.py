@@ -158,13 +158,16 @@ class FakeHub:
         self.job_file = folder / "job.json"
         self.endpoint.save(self.job_file)
         self._news = threading.Condition()
+        self._is_over = threading.Event()
         self._connections: list[socket.socket] = []
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
+        threading.Thread(target=self._live, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._is_over.set()
         for sock in (self._server, *self._connections):
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
@@ -206,8 +209,6 @@ class FakeHub:
                 left = deadline - time.monotonic()
                 assert left > 0, f"not in {seconds} s; members: {[(x.hello.name, x.facts) for x in self.members]}"
                 self._news.wait(min(left, 0.2))
-                for member in self.members:
-                    member.heartbeat()
         return found
 
     def member(self, test: Callable[[FakeMember], Any]) -> FakeMember:
@@ -222,6 +223,11 @@ class FakeHub:
     def changed(self) -> None:
         with self._news:
             self._news.notify_all()
+
+    def _live(self) -> None:
+        while not self._is_over.wait(1.0):
+            for member in list(self.members):
+                member.heartbeat()
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):

@@ -36,7 +36,12 @@ def test_stacks_show_threads_with_the_main_one_first() -> None:
 
 def test_a_hidden_thread_is_left_out() -> None:
     is_there, may_end = threading.Event(), threading.Event()
-    thread = threading.Thread(target=lambda: (is_there.set(), may_end.wait(10)), name="hidden")
+
+    def waits() -> None:
+        is_there.set()
+        may_end.wait(10)
+
+    thread = threading.Thread(target=waits, name="hidden")
     thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
     thread.start()
     is_there.wait(10)

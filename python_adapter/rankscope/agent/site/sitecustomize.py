@@ -63,8 +63,16 @@ def is_fork_server(argv):
 
 
 def _complain(where):
+    """Tell the hub, by a file beside the job's: it reads it, says so once, and nothing stands in the job's output."""
+    error = sys.exc_info()[1]
+    line = "%s: %s: %s\n" % (sys.executable, type(error).__name__, error)
+    try:
+        with open(os.path.join(os.path.dirname(os.environ["RANKSCOPE_JOB_FILE"]), "could-not-join"), "a") as file:
+            file.write(line)
+    except OSError:
+        pass
     if os.environ.get("RANKSCOPE_DEBUG"):
-        os.write(2, ("rankscope: %s in process %d: %r\n" % (where, os.getpid(), sys.exc_info()[1])).encode())
+        os.write(2, ("rankscope: %s in process %d: %s" % (where, os.getpid(), line)).encode())
 
 
 def _run_hidden():
