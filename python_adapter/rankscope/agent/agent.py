@@ -282,6 +282,8 @@ class Agent:
             return
         self._lost_at = None
         self._is_free = False
+        for message in self._link.arrived():
+            self._handle(message)
 
     def _link_lost(self, why: str, since: float | None = None) -> None:
         del why

@@ -129,7 +129,6 @@ def _rejoin() -> None:
     bootstrap.start_forked(identity.member, facts)
     _stop_at_end()
     if _is_loaded(known):
-        _has_heard.wait(_WELCOME_SECONDS)
         _arm("a file with a breakpoint is loaded")
 
 

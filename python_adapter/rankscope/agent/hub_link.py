@@ -94,6 +94,10 @@ class HubLink:
             raise ConnectionResetError("the hub closed the link")
         self.heard_at = time.monotonic()
         self._parser.feed(data)
+        yield from self.arrived()
+
+    def arrived(self) -> Iterator[Message]:
+        """The messages that are whole already; some come along with the end of the handshake."""
         while (frame := self._parser.next()) is not None:
             raw = self._order.unwrap(frame)
             if raw is not None and (message := decode(raw)) is not None:

@@ -43,10 +43,16 @@ def runtime_env_hook(runtime_env: Any) -> Any:
     return with_agent(runtime_env)
 
 
-def with_agent(runtime_env: Any) -> Any:
-    """A copy of a runtime_env that brings the agent into its workers; as it came when that fails. Idempotent."""
+def with_agent(runtime_env: Any, *, is_client: bool = False) -> Any:
+    """A copy of a runtime_env that brings the agent into its workers; as it came when that fails. Idempotent.
+
+    With a Ray Client, Ray does not turn a setup hook into the variable that its workers read: we set that ourselves.
+    """
     try:
-        return _with_agent(runtime_env)
+        made = _with_agent(runtime_env)
+        if is_client and made is not runtime_env and made["worker_process_setup_hook"] == HOOK:
+            made["env_vars"][_RAY_SETUP_VARIABLE] = made.pop("worker_process_setup_hook")
+        return made
     except Exception as e:
         _notice(f"Ray's workers will not be seen: their runtime_env could not be extended ({e!r})")
         return runtime_env
@@ -136,7 +142,7 @@ def _wrap_client_builder(module: ModuleType) -> None:
             fill = getattr(self, "_fill_defaults_from_env", None)
             if fill is not None:
                 fill()
-            self.env(with_agent(self._job_config.runtime_env))
+            self.env(with_agent(self._job_config.runtime_env, is_client=True))
         made = own(self)
         _after_init()
         return made

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 import re
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from rankscope.dap.framing import FramingError, Parser, encode
@@ -135,10 +136,7 @@ class Channel:
                 self._cancel(arguments)
                 body: dict[str, Any] | None = {}
             else:
-                method = getattr(handler, method_name(command), None)
-                if method is None:
-                    raise DapError(f"'{command}' is not supported")
-                body = await method(arguments)
+                body = await _method(handler, command)(arguments)
         except asyncio.CancelledError:
             self._respond(request, error=DapError("cancelled"))
         except (UserError, DapError) as e:
@@ -174,6 +172,15 @@ class Channel:
             message["message"] = str(error)
             message["body"] = error_body(error)
         self._send(message)
+
+
+def _method(handler: object, command: str) -> Callable[[dict[str, Any]], Awaitable[dict[str, Any] | None]]:
+    method: Callable[[dict[str, Any]], Awaitable[dict[str, Any] | None]] | None = getattr(
+        handler, method_name(command), None
+    )
+    if method is None:
+        raise DapError(f"'{command}' is not supported")
+    return method
 
 
 def method_name(command: str) -> str:

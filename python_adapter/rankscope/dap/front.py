@@ -177,9 +177,7 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
         if self.is_root and code is not None:
             self.channel.send_event("exited", {"exitCode": code})
         self.channel.send_event("terminated")
-        asyncio.get_running_loop().call_later(
-            _LEAVE_SECONDS, lambda: asyncio.ensure_future(self.channel.close())
-        )
+        asyncio.get_running_loop().call_later(_LEAVE_SECONDS, lambda: asyncio.ensure_future(self.channel.close()))
 
     # --- who is presented here --------------------------------------------------------------------
 

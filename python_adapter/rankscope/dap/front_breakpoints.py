@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from rankscope.dap.front_base import FrontBase, ShownBreakpoint
-from rankscope.hub.breakpoints import EXCEPTION, FUNCTION, LINE
+from rankscope.hub.entries import EXCEPTION, FUNCTION, LINE
 
 _FIELDS = ("line", "column", "condition", "hitCondition", "logMessage", "mode", "name", "filterId")
 
@@ -22,32 +22,39 @@ class BreakpointRequests(FrontBase):
         requests = [_fields(request) for request in requests]
         if not path:
             return {"breakpoints": [{"verified": False, "message": "this source is no file"} for _ in requests]}
+        shown = self._show(LINE, path, [(path, request) for request in requests])
         if self.is_root:
             await self.hub.wanted.set_lines(path, requests)
-        return self._show(LINE, path, [(path, request) for request in requests])
+        return self._answer(shown)
 
     async def do_set_function_breakpoints(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Replace all function breakpoints."""
         requests = [_fields(request) for request in arguments.get("breakpoints") or []]
+        shown = self._show(FUNCTION, "", [(str(request.get("name", "")).strip(), request) for request in requests])
         if self.is_root:
             await self.hub.wanted.set_functions(requests)
-        return self._show(FUNCTION, "", [(str(request.get("name", "")).strip(), request) for request in requests])
+        return self._answer(shown)
 
     async def do_set_exception_breakpoints(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Replace the exception filters."""
         filters = [str(name) for name in arguments.get("filters") or []]
         options = [_fields(option) for option in arguments.get("filterOptions") or []]
+        requests = [{"filterId": name} for name in filters] + options
+        shown = self._show(EXCEPTION, "", [(str(request.get("filterId", "")), request) for request in requests])
         if self.is_root:
             await self.hub.wanted.set_exceptions(filters, options)
-        requests = [{"filterId": name} for name in filters] + options
-        return self._show(EXCEPTION, "", [(str(request.get("filterId", "")), request) for request in requests])
+        return self._answer(shown)
 
-    def _show(self, kind: str, path: str, asked: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+    def _show(self, kind: str, path: str, asked: list[tuple[str, dict[str, Any]]]) -> list[ShownBreakpoint]:
+        """What the client has from now on; the last request counts, whichever is answered last."""
         shown = []
         for where, request in asked:
             key = json.dumps([kind, where, request], sort_keys=True)
             shown.append(ShownBreakpoint(self.ids.breakpoints.give(key, 0), kind, where, request))
         self.breakpoints[kind, path] = shown
+        return shown
+
+    def _answer(self, shown: list[ShownBreakpoint]) -> dict[str, Any]:
         for one in shown:
             one.told = self._status(one)
         return {"breakpoints": [one.told for one in shown]}
@@ -65,7 +72,7 @@ class BreakpointRequests(FrontBase):
         for shown in list(self.breakpoints.values()):
             for one in shown:
                 now = self._status(one)
-                if now != one.told:
+                if one.told and now != one.told:
                     one.told = now
                     self.channel.send_event("breakpoint", {"reason": "changed", "breakpoint": now})
 

@@ -191,9 +191,7 @@ class InspectRequests(FrontBase):
     async def do_modules(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """The modules of the members shown that have the debugger, each file once; a page of them."""
         armed = [member for member in self.shown.values() if member.is_armed]
-        answers = await asyncio.gather(
-            *(self.debug(member, "modules", {}) for member in armed), return_exceptions=True
-        )
+        answers = await asyncio.gather(*(self.debug(member, "modules", {}) for member in armed), return_exceptions=True)
         modules: dict[str, dict[str, Any]] = {}
         for answer in answers:
             for module in answer.get("modules") or [] if isinstance(answer, dict) else []:

@@ -6,7 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rankscope.hub.breakpoints import Breakpoint, Wanted
+    from rankscope.hub.breakpoints import Wanted
+    from rankscope.hub.entries import Breakpoint
     from rankscope.hub.member import Member
 
 _EXCLUDED = "excluded by filters"
@@ -124,7 +125,10 @@ class Binding:
         if any(entry.names for entry in entries):
             options = [
                 {
-                    "path": [{"names": ["Python Exceptions"]}, *([{"names": list(entry.names)}] if entry.names else [])],
+                    "path": [
+                        {"names": ["Python Exceptions"]},
+                        *([{"names": list(entry.names)}] if entry.names else []),
+                    ],
                     "breakMode": _BREAK_MODES[entry.where],
                 }
                 for entry in entries

@@ -10,13 +10,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rankscope.dap.messages import DapError
 from rankscope.errors import UserError
 from rankscope.hub.binding import Binding
-from rankscope.hub.conditions import Condition, bad_condition, exception_names, log_message
+from rankscope.hub.entries import EXCEPTION, FUNCTION, LINE, Breakpoint, checked
 from rankscope.hub.paths import Paths
 from rankscope.hub.settings import LaunchSettings
 from rankscope.ranks import DRIVER, RankFacts
@@ -26,45 +25,9 @@ if TYPE_CHECKING:
     from rankscope.hub.fleet import Fleet
     from rankscope.hub.member import Member
 
-LINE, FUNCTION, EXCEPTION = "line", "function", "exception"
 ANSWER_SECONDS = 2.0
 QUIET_SECONDS = 2.0
 _INSTALLED = ("/site-packages/", "/dist-packages/")
-_FILTERS = ("raised", "uncaught", "userUnhandled")
-
-
-@dataclass(frozen=True)
-class Breakpoint:
-    """One entry of the table. ``where`` is a client path, a function's name, or an exception filter.
-
-    ``request`` are the fields as the editor sent them; with ``error`` it is in the table
-    but no member ever hears of it.
-    """
-
-    id: int
-    kind: str
-    where: str
-    request: dict[str, Any]
-    condition: Condition = field(default_factory=Condition)
-    log: str | None = None
-    names: tuple[str, ...] = ()
-    error: str = ""
-
-    @property
-    def line(self) -> int:
-        """The line asked for; 0 where there is none."""
-        return int(self.request.get("line", 0))
-
-    def concerns(self, member: Member) -> bool:
-        """Whether it may stop that member, as far as is known."""
-        if self.error or member.is_greyed or member.facts.role == "idle":
-            return False
-        return self.condition.ranks is None or self.condition.ranks.contains(member.facts) is not False
-
-    @property
-    def arms(self) -> bool:
-        """Whether it needs the debugger by itself; the agents' own hooks see uncaught exceptions."""
-        return not self.error and not (self.kind == EXCEPTION and self.where == "uncaught")
 
 
 class Wanted:
@@ -134,24 +97,9 @@ class Wanted:
             return old
         number = next(self._ids)
         try:
-            return self._checked(number, kind, where, request)
+            return checked(number, kind, where, request, self.settings.rank_sets)
         except UserError as e:
             return Breakpoint(number, kind, where, request, error=str(e))
-
-    def _checked(self, number: int, kind: str, where: str, request: dict[str, Any]) -> Breakpoint:
-        sets = self.settings.rank_sets
-        mode = request.get("mode")
-        if kind == EXCEPTION:
-            if where not in _FILTERS:
-                raise bad_condition("Exception filter", where, f"it is none of {', '.join(_FILTERS)}")
-            text, _, comment = (request.get("condition") or "").partition("#")
-            names = exception_names(text)
-            condition = Condition.parse(f"#{comment}" if comment else None, None, mode, sets)
-            return Breakpoint(number, kind, where, request, condition, None, names)
-        if kind == FUNCTION and not all(part.isidentifier() for part in where.split(".")):
-            raise bad_condition("Function breakpoint", where, "it is no name of a function")
-        condition = Condition.parse(request.get("condition"), request.get("hitCondition"), mode, sets)
-        return Breakpoint(number, kind, where, request, condition, log_message(request.get("logMessage")))
 
     def _replace(self, kind: str, where: str, entries: list[Breakpoint]) -> None:
         if entries:
@@ -229,7 +177,8 @@ class Wanted:
         binding.dirty.update(binding.keys())
         await binding.flush()
         if self.settings.stop_on_entry and member.facts.role == DRIVER and member.state == "starting":
-            await member.debug("pause", {"threadId": "*"})
+            # debugpy stops on entry only after a "launch", which sets the same options as an "attach".
+            await member.debug("launch", {**self.attach_arguments(member), "stopOnEntry": True})
         self.tell()
 
     def hold(self, member: Member) -> None:

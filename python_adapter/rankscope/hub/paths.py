@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankscope.dap.messages import DapError
@@ -29,8 +30,8 @@ class Paths:
         self._mappings = settings.path_mappings if settings else []
         self._bases: list[str] = []
         if settings is not None:
-            program = os.path.join(settings.cwd or os.getcwd(), settings.program) if settings.program else ""
-            for folder in (*settings.workspace_folders, settings.cwd, os.path.dirname(program)):
+            program = Path(settings.cwd or Path.cwd(), settings.program) if settings.program else Path()
+            for folder in (*settings.workspace_folders, settings.cwd, str(program.parent)):
                 self.add_base(folder)
         self._found: dict[str, dict[str, list[str]]] = {}
         self._client: dict[str, str] = {}
@@ -39,7 +40,7 @@ class Paths:
     def add_base(self, folder: str) -> None:
         """Files below this folder of the client may be copies' originals."""
         folder = folder.rstrip("/")
-        if folder and os.path.isabs(folder) and folder not in self._bases:
+        if folder.startswith("/") and folder not in self._bases:
             self._bases.append(folder)
 
     def forget(self, member: Member) -> None:
@@ -108,7 +109,7 @@ class Paths:
         if known is not None:
             return known
         found = self._guess(place)
-        if len(self._client) < 100_000:  # noqa: PLR2004 - far beyond the files of any job
+        if len(self._client) < 100_000:
             self._client[place] = found
         return found
 
@@ -119,13 +120,13 @@ class Paths:
         for prefix in sorted(self._prefixes, key=len, reverse=True):
             if _is_below(place, prefix):
                 candidate = self._prefixes[prefix] + place[len(prefix) :]
-                if os.path.exists(candidate):
+                if Path(candidate).exists():
                     return candidate
         copy = _RAY_COPY.match(place)
         if copy is not None:
             for base in self._bases:
                 for candidate in _candidates(base, copy["rest"]):
-                    if os.path.exists(candidate):
+                    if Path(candidate).exists():
                         return candidate
             return place
         for base in self._bases:
@@ -139,9 +140,13 @@ class Paths:
         self._client[place] = path
         if place == path:
             return
-        ours, theirs = path, place
-        while os.path.basename(ours) == os.path.basename(theirs) and len(ours) > 1 and len(theirs) > 1:
-            ours, theirs = os.path.dirname(ours), os.path.dirname(theirs)
+        ours, _, our_name = path.rpartition("/")
+        theirs, _, their_name = place.rpartition("/")
+        while our_name == their_name and "/" in ours and "/" in theirs:
+            (above, _, our_name), (above_theirs, _, their_name) = ours.rpartition("/"), theirs.rpartition("/")
+            if our_name != their_name:
+                break
+            ours, theirs = above, above_theirs
         if ours != theirs and theirs not in self._prefixes:
             self._prefixes[theirs] = ours
             self._client = {known: client for known, client in self._client.items() if not _is_below(known, theirs)}
@@ -154,9 +159,6 @@ def _is_below(path: str, folder: str) -> bool:
 
 def _candidates(base: str, rest: str) -> list[str]:
     """``rest`` below the base, and for a base that is itself a sub-folder of what was copied, without that folder."""
-    candidates = [f"{base}/{rest}"]
     parts = rest.split("/")
-    for at in range(1, len(parts)):
-        if base.endswith("/" + "/".join(parts[:at])):
-            candidates.append(f"{base}/{'/'.join(parts[at:])}")
-    return candidates
+    below = ["/".join(parts[at:]) for at in range(1, len(parts)) if base.endswith("/" + "/".join(parts[:at]))]
+    return [f"{base}/{place}" for place in (rest, *below)]

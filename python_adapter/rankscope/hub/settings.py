@@ -101,7 +101,7 @@ class LaunchSettings:
         if len(given) != 1:
             what = "Nothing to run is given" if not given else f"{' and '.join(given)} exclude each other"
             raise _bad(given[1] if given else "program", what, "Give one of program, module and command.")
-        base = Path(self.cwd or os.getcwd())
+        base = Path(self.cwd or Path.cwd())
         if not base.is_dir():
             raise _bad("cwd", f"the folder '{base}' does not exist", "Name a folder that exists.")
         if self.program and not (base / self.program).exists():

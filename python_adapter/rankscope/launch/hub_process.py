@@ -77,11 +77,11 @@ class HubProcess:
     async def close(self, grace: float = _END_SECONDS) -> None:
         """Let it end by itself, within ``grace`` seconds, then make it. Idempotent."""
         try:
-            await asyncio.wait_for(self._process.wait(), grace)
+            await asyncio.wait_for(self._process.communicate(), grace)
         except asyncio.TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
-            await self._process.wait()
+            await self._process.communicate()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
+
 from rankscope.hub.breakpoints import Wanted
+from rankscope.hub.member import Member
 from rankscope.hub.settings import LaunchSettings
+from support.dap_client import Session
 from support.fake_ranks import FakeHub
 
 TRAIN = "/work/train.py"
 
 
-def run(work):
+def run(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(work, 20))
 
 
-async def set_lines(session, *breakpoints, path=TRAIN):
+async def set_lines(session: Session, *breakpoints: dict[str, Any], path: str = TRAIN) -> list[dict[str, Any]]:
     body = await session.request("setBreakpoints", {"source": {"path": path}, "breakpoints": list(breakpoints)})
-    return body["breakpoints"]
+    return list(body["breakpoints"])
 
 
-def test_shares_and_merged_answers():
-    async def work():
+def test_shares_and_merged_answers() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             root = await hub.root_session(sessions="single")
             assert (await set_lines(root, {"line": 3}))[0]["message"] == "no rank that it concerns has joined yet"
@@ -41,15 +47,16 @@ def test_shares_and_merged_answers():
             assert [point["line"] for point in members[0].lines[TRAIN]] == [3, 5]
             assert members[1].lines[TRAIN][1]["condition"] == "(x > 1)"
             await hub.fleet.join_rank(3)
-            event = await root.wait_for("breakpoint", lambda b: b["breakpoint"]["id"] == all_ranks["id"]
-                                        and "message" not in b["breakpoint"])
+            event = await root.wait_for(
+                "breakpoint", lambda b: b["breakpoint"]["id"] == all_ranks["id"] and "message" not in b["breakpoint"]
+            )
             assert event["breakpoint"]["verified"]
 
     run(work())
 
 
-def test_a_malformed_expression_never_reaches_a_member():
-    async def work():
+def test_a_malformed_expression_never_reaches_a_member() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             root = await hub.root_session(sessions="single")
             member = await hub.fleet.join_rank(0)
@@ -68,8 +75,8 @@ def test_a_malformed_expression_never_reaches_a_member():
     run(work())
 
 
-def test_a_line_without_code_says_so():
-    async def work():
+def test_a_line_without_code_says_so() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             root = await hub.root_session(sessions="single")
             member = await hub.fleet.join_rank(0, 1)
@@ -81,8 +88,8 @@ def test_a_line_without_code_says_so():
     run(work())
 
 
-def test_a_burst_of_edits_ends_with_the_last():
-    async def work():
+def test_a_burst_of_edits_ends_with_the_last() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             root = await hub.root_session(sessions="single")
             members = [await hub.fleet.join_rank(rank) for rank in range(4)]
@@ -97,8 +104,8 @@ def test_a_burst_of_edits_ends_with_the_last():
     run(work())
 
 
-def test_an_unchanged_breakpoint_keeps_its_id_and_so_its_hit_count():
-    async def work():
+def test_an_unchanged_breakpoint_keeps_its_id_and_so_its_hit_count() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             root = await hub.root_session(sessions="single")
             (first,) = await set_lines(root, {"line": 1, "hitCondition": "3"})
@@ -108,10 +115,10 @@ def test_an_unchanged_breakpoint_keeps_its_id_and_so_its_hit_count():
     run(work())
 
 
-def test_only_those_concerned_are_armed_and_let_go(monkeypatch):
+def test_only_those_concerned_are_armed_and_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rankscope.hub.breakpoints.QUIET_SECONDS", 0.02)
 
-    async def work():
+    async def work() -> None:
         async with FakeHub() as hub:
             root = await hub.root_session(sessions="single")
             members = [await hub.fleet.join_rank(rank) for rank in range(3)]
@@ -128,8 +135,8 @@ def test_only_those_concerned_are_armed_and_let_go(monkeypatch):
     run(work())
 
 
-def test_an_unknown_rank_is_armed_and_tested_in_the_process():
-    async def work():
+def test_an_unknown_rank_is_armed_and_tested_in_the_process() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             root = await hub.root_session(sessions="single", rankSets={"heads": "0,4"})
             member = await hub.fleet.join_rank(0, is_final=False)
@@ -140,22 +147,24 @@ def test_an_unknown_rank_is_armed_and_tested_in_the_process():
     run(work())
 
 
-def test_exception_filters():
-    async def work():
+def test_exception_filters() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             root = await hub.root_session(sessions="single")
             zero, one = await hub.fleet.join_rank(0, 2), await hub.fleet.join_rank(1, 2)
             await root.request("setExceptionBreakpoints", {"filters": ["uncaught"]})
-            assert not zero.is_armed and not one.is_armed
+            assert not any(member.is_armed for member in (zero, one))
             options = [{"filterId": "raised", "condition": "ValueError  # @1"}]
             await root.request("setExceptionBreakpoints", {"filters": ["uncaught"], "filterOptions": options})
-            assert not zero.is_armed and one.is_armed
+            assert [member.is_armed for member in (zero, one)] == [False, True]
             assert one.exceptions["exceptionOptions"][1] == {
                 "path": [{"names": ["Python Exceptions"]}, {"names": ["ValueError"]}],
                 "breakMode": "always",
             }
-            body = await root.request("setExceptionBreakpoints", {
-                "filters": ["odd"], "filterOptions": [{"filterId": "raised", "condition": "x y"}]})
+            body = await root.request(
+                "setExceptionBreakpoints",
+                {"filters": ["odd"], "filterOptions": [{"filterId": "raised", "condition": "x y"}]},
+            )
             assert [point["verified"] for point in body["breakpoints"]] == [False, False]
             assert "'odd': it is none of" in body["breakpoints"][0]["message"]
             assert one.exceptions == {"filters": []}
@@ -163,8 +172,8 @@ def test_exception_filters():
     run(work())
 
 
-def test_function_breakpoints():
-    async def work():
+def test_function_breakpoints() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             root = await hub.root_session(sessions="single")
             zero = await hub.fleet.join_rank(0, 1)
@@ -177,8 +186,8 @@ def test_function_breakpoints():
     run(work())
 
 
-def test_children_are_answered_from_the_table():
-    async def work():
+def test_children_are_answered_from_the_table() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             root = await hub.root_session(sessions="perRank")
             await hub.fleet.join_rank(0, 1)
@@ -194,7 +203,7 @@ def test_children_are_answered_from_the_table():
     run(work())
 
 
-def test_copies_and_symlinks_bind_and_give_back_the_persons_file(tmp_path):
+def test_copies_and_symlinks_bind_and_give_back_the_persons_file(tmp_path: Path) -> None:
     real = tmp_path / "real"
     (real / "sub").mkdir(parents=True)
     (real / "sub" / "train.py").write_text("x = 1\n")
@@ -203,7 +212,7 @@ def test_copies_and_symlinks_bind_and_give_back_the_persons_file(tmp_path):
     path = str(tmp_path / "link" / "sub" / "train.py")
     copy = "/tmp/ray/session/runtime_resources/working_dir_files/_ray_pkg_1/sub"
 
-    async def work():
+    async def work() -> None:
         async with FakeHub() as hub:
             root = await hub.root_session(sessions="single", workspaceFolder=str(tmp_path / "link" / "sub"))
             member = await hub.fleet.join_rank(0, 1)
@@ -223,8 +232,8 @@ def test_copies_and_symlinks_bind_and_give_back_the_persons_file(tmp_path):
     run(work())
 
 
-def test_path_mappings_hold_both_ways():
-    async def work():
+def test_path_mappings_hold_both_ways() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             mappings = [{"localRoot": "/home/me/ws", "remoteRoot": "/app"}]
             root = await hub.root_session(sessions="single", pathMappings=mappings)
@@ -237,12 +246,12 @@ def test_path_mappings_hold_both_ways():
 
 
 @pytest.mark.parametrize("just_my_code", [True, False])
-def test_attach_arguments(just_my_code):
-    async def work():
+def test_attach_arguments(just_my_code: Any) -> None:
+    async def work() -> None:
         wanted = Wanted(LaunchSettings(just_my_code=just_my_code))
         installed = "/venv/lib/python3.11/site-packages/verl/trainer.py"
         await wanted.set_lines(installed, [{"line": 1}])
-        arguments = wanted.attach_arguments(None)
+        arguments = wanted.attach_arguments(cast(Member, None))
         assert arguments["justMyCode"] is just_my_code
         assert {"path": installed, "include": True} in arguments["rules"]
         assert arguments["redirectOutput"] is False

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
+
 from rankscope.dap.channel import Channel, method_name
 from rankscope.dap.framing import MAX_BODY, FramingError, Parser, encode
 from rankscope.dap.ids import IdMap
@@ -14,7 +16,7 @@ from rankscope.dap.messages import DapError
 from rankscope.errors import UserError
 
 
-def test_messages_survive_any_cut():
+def test_messages_survive_any_cut() -> None:
     messages = [{"seq": 1, "text": "größer"}, {"seq": 2, "text": ""}]
     data = b"".join(map(encode, messages))
     for step in (1, 3, 7, len(data)):
@@ -23,7 +25,7 @@ def test_messages_survive_any_cut():
         assert found == messages
 
 
-def test_lone_surrogates_do_not_break_the_connection():
+def test_lone_surrogates_do_not_break_the_connection() -> None:
     assert Parser().feed(encode({"text": "\ud800"})) != []
 
 
@@ -38,12 +40,12 @@ def test_lone_surrogates_do_not_break_the_connection():
         (b"x" * 9000, "no end of the header"),
     ],
 )
-def test_bad_bytes_are_named(data, says):
+def test_bad_bytes_are_named(data: Any, says: Any) -> None:
     with pytest.raises(FramingError, match=says):
         Parser().feed(data)
 
 
-def test_method_names():
+def test_method_names() -> None:
     assert method_name("setBreakpoints") == "do_set_breakpoints"
     assert method_name("rankscope/driverExited") == "do_rankscope_driver_exited"
 
@@ -73,12 +75,15 @@ class Server:
 class Pair:
     """A client and a server channel over a socket pair."""
 
-    async def __aenter__(self) -> Pair:
+    async def __aenter__(self) -> Pair:  # noqa: PYI034 - Self came with 3.11
         ours, theirs = socket.socketpair()
         self.client = Channel(*await asyncio.open_connection(sock=ours))
         self.peer = Channel(*await asyncio.open_connection(sock=theirs))
         self.server = Server()
-        self.tasks = [asyncio.ensure_future(self.client.serve(self)), asyncio.ensure_future(self.peer.serve(self.server))]
+        self.tasks = [
+            asyncio.ensure_future(self.client.serve(self)),
+            asyncio.ensure_future(self.peer.serve(self.server)),
+        ]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -87,12 +92,12 @@ class Pair:
         await asyncio.wait_for(asyncio.gather(*self.tasks), 5)
 
 
-def run(work):
+def run(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(work, 20))
 
 
-def test_answers_and_failures():
-    async def work():
+def test_answers_and_failures() -> None:
+    async def work() -> None:
         async with Pair() as pair:
             assert await pair.client.request("echo", {"a": 1}) == {"a": 1}
             with pytest.raises(DapError, match=r"It is broken. Mend it.") as caught:
@@ -107,10 +112,10 @@ def test_answers_and_failures():
     run(work())
 
 
-def test_a_late_answer_is_a_time_out_and_cancel_ends_the_work():
-    async def work():
+def test_a_late_answer_is_a_time_out_and_cancel_ends_the_work() -> None:
+    async def work() -> None:
         async with Pair() as pair:
-            with pytest.raises(TimeoutError, match="'forEver' was not answered within 0.05 s"):
+            with pytest.raises(TimeoutError, match=r"'forEver' was not answered within 0\.05 s"):
                 await pair.client.request("forEver", timeout=0.05)
             await pair.client.request("cancel", {"requestId": 1})
             await pair.server.was_cancelled.wait()
@@ -118,8 +123,8 @@ def test_a_late_answer_is_a_time_out_and_cancel_ends_the_work():
     run(work())
 
 
-def test_a_closed_connection_fails_what_is_pending():
-    async def work():
+def test_a_closed_connection_fails_what_is_pending() -> None:
+    async def work() -> None:
         async with Pair() as pair:
             pending = asyncio.ensure_future(pair.client.request("forEver"))
             await pair.client.request("echo")
@@ -132,7 +137,7 @@ def test_a_closed_connection_fails_what_is_pending():
     run(work())
 
 
-def test_ids_tell_a_stale_one_from_an_unknown_one():
+def test_ids_tell_a_stale_one_from_an_unknown_one() -> None:
     ids: IdMap[int] = IdMap("frame")
     one, other = ids.give("a", 5), ids.give("b", 5)
     assert one != other

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
+
 from dap.transcript import Transcript
 from rankscope.dap.messages import DapError
+from support.dap_client import Session
 from support.fake_ranks import FakeHub, configure
 
 TRAIN = "/work/train.py"
 LINE = {TRAIN: [{"line": 10}]}
 
 
-def run(work):
+def run(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(work, 20))
 
 
-def test_one_session_per_rank():
-    async def work():
+def test_one_session_per_rank() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             said = Transcript()
             lines = {TRAIN: [{"line": 10, "condition": "True  # @actor/1"}]}
             root = said.listen(await hub.root_session(lines, sessions="perRank"))
-            said.note("two ranks join")
+            await said.note("two ranks join")
             await hub.fleet.join_driver()
             zero = await hub.fleet.join_rank(0, 2)
             one = await hub.fleet.join_rank(1, 2)
@@ -31,7 +35,7 @@ def test_one_session_per_rank():
             child0 = said.listen(await hub.child_session("actor/0", lines))
             child1 = said.listen(await hub.child_session("actor/1", lines))
             assert not zero.is_armed and one.is_armed
-            said.note("rank 1 stops")
+            await said.note("rank 1 stops")
             one.hit(TRAIN, 10)
             stop = await child1.wait_for("stopped")
             thread = {"threadId": stop["threadId"]}
@@ -40,57 +44,57 @@ def test_one_session_per_rank():
             scopes = await said.ask(child1, "scopes", {"frameId": stack["stackFrames"][0]["id"]})
             await said.ask(child1, "variables", {"variablesReference": scopes["scopes"][0]["variablesReference"]})
             await said.ask(child1, "evaluate", {"expression": "loss", "frameId": stack["stackFrames"][0]["id"]})
-            said.note("rank 0 is dormant and looked at")
+            await said.note("rank 0 is dormant and looked at")
             thread0 = (await said.ask(child0, "threads"))["threads"][0]["id"]
             await said.ask(child0, "stackTrace", {"threadId": thread0})
-            said.note("rank 0 is paused: no focus for it but what was asked for")
+            await said.note("rank 0 is paused: no focus for it but what was asked for")
             await said.ask(child0, "pause", {"threadId": thread0})
             await child0.wait_for("stopped")
-            said.note("rank 1 steps, then runs on")
+            await said.note("rank 1 steps, then runs on")
             await said.ask(child1, "next", thread)
             await child1.wait_for("stopped", lambda body: body["reason"] == "step")
             await said.ask(child1, "continue", thread)
             with pytest.raises(DapError, match="This frame is gone"):
                 await child1.request("scopes", {"frameId": stack["stackFrames"][0]["id"]})
-            said.note("the driver ends")
+            await said.note("the driver ends")
             hub.job.driver_exited(0)
             await root.wait_for("terminated")
-            said.check("per_rank")
+            await said.check("per_rank")
 
     run(work())
 
 
-def test_one_session_for_all():
-    async def work():
+def test_one_session_for_all() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             said = Transcript()
             root = said.listen(await hub.root_session(LINE, sessions="single"))
             await hub.fleet.join_driver()
             zero, one = await hub.fleet.join_rank(0, 2), await hub.fleet.join_rank(1, 2)
-            said.note("both stop")
+            await said.note("both stop")
             zero.hit(TRAIN, 10)
             one.hit(TRAIN, 10)
             stops = await root.until(lambda: [b for e, b in root.events if e == "stopped"][1:] and True, "two stops")
             assert stops
             await said.ask(root, "threads")
             first = next(body for event, body in root.events if event == "stopped")
-            said.note("one goes on, the other stays")
+            await said.note("one goes on, the other stays")
             await said.ask(root, "continue", {"threadId": first["threadId"]})
             assert one.stopped and not zero.stopped
-            said.note("a logpoint prints")
+            await said.note("a logpoint prints")
             one.print("loss 3\nstep 4\n")
             await root.wait_for("output")
-            said.check("single")
+            await said.check("single")
 
     run(work())
 
 
-def test_the_standard_reverse_request_opens_children():
-    async def work():
+def test_the_standard_reverse_request_opens_children() -> None:
+    async def work() -> None:
         asked = []
 
         class Client:
-            async def do_start_debugging(self, arguments):
+            async def do_start_debugging(self, arguments: dict[str, Any]) -> dict[str, Any]:
                 asked.append(arguments["configuration"]["session"]["ranks"])
                 return {}
 
@@ -108,8 +112,8 @@ def test_the_standard_reverse_request_opens_children():
     run(work())
 
 
-def test_auto_groups_beyond_max_sessions():
-    async def work():
+def test_auto_groups_beyond_max_sessions() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             root = await hub.root_session(maxSessions=2)
             for rank in range(3):
@@ -122,8 +126,8 @@ def test_auto_groups_beyond_max_sessions():
     run(work())
 
 
-def test_without_children_the_root_presents_all_and_greyed_ranks_nowhere():
-    async def work():
+def test_without_children_the_root_presents_all_and_greyed_ranks_nowhere() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             root = await hub.root_session(client={"supportsRankscopeChildren": False})
             await hub.fleet.join_rank(0, 2)
@@ -136,8 +140,8 @@ def test_without_children_the_root_presents_all_and_greyed_ranks_nowhere():
     run(work())
 
 
-def test_a_stop_before_its_session_is_open_is_told_there():
-    async def work():
+def test_a_stop_before_its_session_is_open_is_told_there() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             root = await hub.root_session(LINE, sessions="perRank")
             one = await hub.fleet.join_rank(1, 2)
@@ -152,8 +156,8 @@ def test_a_stop_before_its_session_is_open_is_told_there():
     run(work())
 
 
-def test_a_rank_number_that_becomes_final_moves_to_its_session():
-    async def work():
+def test_a_rank_number_that_becomes_final_moves_to_its_session() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             await hub.root_session(sessions="perRank")
             member = await hub.fleet.join_rank(0, 2, is_final=False)
@@ -167,8 +171,8 @@ def test_a_rank_number_that_becomes_final_moves_to_its_session():
     run(work())
 
 
-def test_a_launch_that_cannot_be_read_is_refused_for_the_person():
-    async def work():
+def test_a_launch_that_cannot_be_read_is_refused_for_the_person() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             session = await hub.connect("root")
             with pytest.raises(DapError, match="'sessions': 'x' is none of") as caught:
@@ -179,8 +183,8 @@ def test_a_launch_that_cannot_be_read_is_refused_for_the_person():
     run(work())
 
 
-def test_a_second_root_is_refused():
-    async def work():
+def test_a_second_root_is_refused() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             await hub.root_session()
             with pytest.raises(DapError, match="has a root session already"):
@@ -189,8 +193,8 @@ def test_a_second_root_is_refused():
     run(work())
 
 
-def test_a_silent_rank_is_named_and_harms_nobody():
-    async def work():
+def test_a_silent_rank_is_named_and_harms_nobody() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             root = await hub.root_session(LINE, sessions="single")
             zero, one = await hub.fleet.join_rank(0, 2), await hub.fleet.join_rank(1, 2)
@@ -209,10 +213,10 @@ def test_a_silent_rank_is_named_and_harms_nobody():
     run(work())
 
 
-def test_pause_arms_the_dormant_and_they_are_let_go_after_a_quiet(monkeypatch):
+def test_pause_arms_the_dormant_and_they_are_let_go_after_a_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rankscope.hub.breakpoints.QUIET_SECONDS", 0.02)
 
-    async def work():
+    async def work() -> None:
         async with FakeHub() as hub:
             root = await hub.root_session(sessions="single")
             members = [await hub.fleet.join_rank(rank, 3) for rank in range(3)]
@@ -224,9 +228,11 @@ def test_pause_arms_the_dormant_and_they_are_let_go_after_a_quiet(monkeypatch):
             await root.request("rankscope/control", {"action": "continue"})
             await root.wait_for(
                 "rankscope/ranksChanged",
-                lambda body: [m["isArmed"] for m in body["members"]] == [False] * 3
-                and any(m["state"] == "running" for m in body["members"])
-                and not any(member.is_armed for member in members),
+                lambda body: (
+                    [m["isArmed"] for m in body["members"]] == [False] * 3
+                    and any(m["state"] == "running" for m in body["members"])
+                    and not any(member.is_armed for member in members)
+                ),
             )
             with pytest.raises(DapError, match="'jump' is none of"):
                 await root.request("rankscope/control", {"action": "jump"})
@@ -234,8 +240,8 @@ def test_pause_arms_the_dormant_and_they_are_let_go_after_a_quiet(monkeypatch):
     run(work())
 
 
-def test_every_look_and_change_reaches_the_right_member():
-    async def work():
+def test_every_look_and_change_reaches_the_right_member() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             root = await hub.root_session(LINE, sessions="single")
             zero, one = await hub.fleet.join_rank(0, 2), await hub.fleet.join_rank(1, 2)
@@ -264,8 +270,8 @@ def test_every_look_and_change_reaches_the_right_member():
 
 
 @pytest.mark.parametrize(("ends", "done"), [(True, ["launch", "end_job"]), (False, ["launch"])])
-def test_disconnect_ends_the_job_or_frees_its_ranks(ends, done):
-    async def work():
+def test_disconnect_ends_the_job_or_frees_its_ranks(ends: Any, done: Any) -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             root = await hub.root_session(LINE, sessions="single")
             one = await hub.fleet.join_rank(1, 2)
@@ -278,26 +284,30 @@ def test_disconnect_ends_the_job_or_frees_its_ranks(ends, done):
     run(work())
 
 
-def test_children_are_terminated_before_the_root():
-    async def work():
+def test_children_are_terminated_before_the_root() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             root = await hub.root_session(sessions="perRank")
             await hub.fleet.join_rank(0, 1)
             child = await hub.child_session("actor/0")
-            order = []
-            for session in (root, child):
-                session.listeners.append(lambda e, _, s=session: order.append(s.name) if e == "terminated" else None)
+            order: list[str] = []
+
+            def note(session: Session) -> None:
+                session.listeners.append(lambda event, _: order.append(session.name) if event == "terminated" else None)
+
+            note(root)
+            note(child)
             await root.request("terminate")
             await root.wait_for("terminated")
             await child.wait_for("terminated")
             assert (await root.wait_for("exited"))["exitCode"] == 143
-            assert order == ["actor/0", "root"] or set(order) == {"actor/0", "root"}
+            assert sorted(order) == ["actor/0", "root"]
 
     run(work())
 
 
-def test_progress_and_notices():
-    async def work():
+def test_progress_and_notices() -> None:
+    async def work() -> None:
         async with FakeHub() as hub:
             root = await hub.root_session(client={"supportsProgressReporting": True})
             for rank in range(3):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
+
 from rankscope.errors import UserError
 from rankscope.hub.settings import LaunchSettings, PathMapping
 
 
-def launch(**arguments):
+def launch(**arguments: Any) -> LaunchSettings:
     return LaunchSettings.parse({"command": "true", "cwd": "/", **arguments}, is_launch=True)
 
 
-def test_what_vs_code_adds_is_left_alone():
+def test_what_vs_code_adds_is_left_alone() -> None:
     settings = launch(
         type="rankscope", request="launch", name="Train", preLaunchTask="build", presentation={}, __sessionId="1"
     )
@@ -21,7 +25,7 @@ def test_what_vs_code_adds_is_left_alone():
     assert settings.ranks is None
 
 
-def test_everything_is_read(tmp_path):
+def test_everything_is_read(tmp_path: Path) -> None:
     (tmp_path / "e.env").write_text("# comment\nexport A=1\nB='two words'\n\n")
     settings = launch(
         ranks=[0, "3-5"],
@@ -41,7 +45,7 @@ def test_everything_is_read(tmp_path):
     assert settings.release_after == 3.0
 
 
-def test_null_removes_a_variable(monkeypatch):
+def test_null_removes_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GONE", "1")
     assert "GONE" not in launch(env={"GONE": None}).environment()
 
@@ -69,17 +73,17 @@ def test_null_removes_a_variable(monkeypatch):
         ({"program": 3}, "'program': 3 is no text"),
     ],
 )
-def test_a_bad_value_names_its_key(arguments, says):
+def test_a_bad_value_names_its_key(arguments: Any, says: Any) -> None:
     with pytest.raises(UserError, match=says) as caught:
         launch(**arguments)
     assert caught.value.code == "bad-launch"
 
 
-def test_a_program_that_is_not_there():
+def test_a_program_that_is_not_there() -> None:
     with pytest.raises(UserError) as caught:
         LaunchSettings.parse({"program": "nowhere.py", "cwd": "/"}, is_launch=True)
     assert caught.value.code == "no-such-program"
 
 
-def test_attach_needs_nothing_to_run():
+def test_attach_needs_nothing_to_run() -> None:
     assert LaunchSettings.parse({"ranks": "0"}, is_launch=False).program == ""

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -17,14 +16,6 @@ import pytest
 from support.runs import JOBS, at, cli, environment, line_of, plain, python, run
 
 JOB = python("plain_ranks.py")
-
-
-def until(is_true: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
-    """Wait for a predicate, within a bound."""
-    deadline = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        time.sleep(0.02)
 
 
 def test_one_rank_stops_and_nothing_else_changes() -> None:
@@ -189,7 +180,9 @@ def test_a_signal_reaches_the_job_once(number: signal.Signals, tmp_path: Path) -
         "sys.exit(9)\n"
     )
     argv = [*cli(), "--", *python("-c", code)]
-    with subprocess.Popen(argv, env=environment(), stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(
+        argv, env=environment(), stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)

@@ -3,7 +3,7 @@
 ::
 
     async with FakeEditor() as editor:
-        await editor.set_breakpoints(path, "loop @2")          # the line marked ``# @bp loop``, on rank 2
+        await editor.set_breakpoints(path, "loop @2")  # the line marked ``# @bp loop``, on rank 2
         await editor.launch(program=str(path))
         stop = await editor.wait_for_stop()
         assert (await stop.evaluate("x")) == "3"
@@ -61,13 +61,15 @@ class Session:
         self.events.append((event, body))
         for listener in self.listeners:
             listener(event, body)
-        asyncio.ensure_future(self._tell())
+        self._telling = asyncio.ensure_future(self._tell())
 
     async def _tell(self) -> None:
         async with self._news:
             self._news.notify_all()
 
-    async def request(self, command: str, arguments: dict[str, Any] | None = None, timeout: float = WAIT_SECONDS) -> Any:
+    async def request(
+        self, command: str, arguments: dict[str, Any] | None = None, timeout: float = WAIT_SECONDS
+    ) -> Any:
         return await self.channel.request(command, arguments, timeout)
 
     async def until(self, is_true: Callable[[], Any], what: str, timeout: float = WAIT_SECONDS) -> Any:
@@ -149,13 +151,18 @@ class FakeEditor:
     answers: object | None = None
     environment: dict[str, str] = field(default_factory=dict)
 
-    async def __aenter__(self) -> FakeEditor:
+    async def __aenter__(self) -> FakeEditor:  # noqa: PYI034 - Self came with 3.11
         self.folder = tempfile.TemporaryDirectory(prefix="rankscope-test-")
         self.socket = str(Path(self.folder.name) / "editor.sock")
         path = os.pathsep.join([str(_PACKAGE_FOLDER), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
         self.hub = await asyncio.create_subprocess_exec(
-            self.python, "-m", "rankscope.hub", "--editor", f"unix:{self.socket}",
-            stdout=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": path, **self.environment},
+            self.python,
+            "-m",
+            "rankscope.hub",
+            "--editor",
+            f"unix:{self.socket}",
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path, **self.environment},
         )
         assert self.hub.stdout is not None
         line = await asyncio.wait_for(self.hub.stdout.readline(), WAIT_SECONDS)
@@ -195,8 +202,11 @@ class FakeEditor:
         session = Session(Channel(reader, writer), name, self.answers)
         session.listeners.append(self._on_any_event)
         arguments = {
-            "clientID": "fake-editor", "adapterID": "rankscope", "pathFormat": "path",
-            "supportsProgressReporting": True, "supportsVariablePaging": True,
+            "clientID": "fake-editor",
+            "adapterID": "rankscope",
+            "pathFormat": "path",
+            "supportsProgressReporting": True,
+            "supportsVariablePaging": True,
             "supportsRankscopeChildren": self.opens_children,
             **self.client,
         }
@@ -204,7 +214,7 @@ class FakeEditor:
         return session
 
     def _start(self, work: Any) -> asyncio.Task[Any]:
-        task = asyncio.ensure_future(work)
+        task: asyncio.Task[Any] = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task

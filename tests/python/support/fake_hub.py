@@ -116,7 +116,7 @@ class FakeMember:
             self._fed(message.data)
         elif isinstance(message, (m.Identity, m.ArmMe)):
             will_arm = isinstance(message, m.ArmMe) or self.hub.arms(self)
-            self.send(m.Settled(will_arm=will_arm, files=self.hub.files))
+            self.send(m.Settled(answers=message.ask, will_arm=will_arm, files=self.hub.files))
             if will_arm and not any(isinstance(x, m.Armed) for x in self.messages):
                 self.send(m.Arm())
         elif isinstance(message, m.Armed):

@@ -142,7 +142,8 @@ class FakeMember:
     def _on_stackTrace(self, arguments: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         path = next(iter(self.lines), "/work/train.py")
         frames = [
-            {"id": 50 + at, "name": f"f{at}", "line": 10 + at, "column": 1, "source": {"path": path}} for at in range(30)
+            {"id": 50 + at, "name": f"f{at}", "line": 10 + at, "column": 1, "source": {"path": path}}
+            for at in range(30)
         ]
         start = arguments.get("startFrame") or 0
         return {"stackFrames": frames[start : start + (arguments.get("levels") or 30)], "totalFrames": 30}
@@ -257,7 +258,7 @@ class FakeHub:
     fronts: list[Any] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
 
-    async def __aenter__(self) -> FakeHub:
+    async def __aenter__(self) -> FakeHub:  # noqa: PYI034 - Self came with 3.11
         self.wanted = Wanted()
         self.fleet = FakeFleet(self.wanted)
         self.wanted.fleet = self.fleet  # type: ignore[assignment]
@@ -302,7 +303,10 @@ class FakeHub:
         return session
 
     async def root_session(
-        self, lines: dict[str, list[dict[str, Any]]] | None = None, client: dict[str, Any] | None = None, **arguments: Any
+        self,
+        lines: dict[str, list[dict[str, Any]]] | None = None,
+        client: dict[str, Any] | None = None,
+        **arguments: Any,
     ) -> Session:
         """A root session that has launched, with ``lines`` as its breakpoints (path → DAP breakpoints)."""
         session = await self.connect("root", **(client or {}))

@@ -41,15 +41,24 @@ class HubSession:
         """Start a job with ``{file: [breakpoint, ...]}`` set before it runs; one session presents all ranks."""
         hub = await HubProcess.start(environment)
         session = cls(hub, await hub.connect())
-        await session.request("initialize", clientID="test", pathFormat="path", linesStartAt1=True)
-        arguments = {"command": list(command), "console": "internalConsole", "sessions": "single", **settings}
-        launching = asyncio.ensure_future(session.request("launch", **arguments))
-        await session.until(lambda: launching.done() or bool(session.of("initialized")))
-        for path, points in (breakpoints or {}).items():
-            await session.set_breakpoints(path, points)
-        await session.request("configurationDone")
-        await launching
+        try:
+            await session._launch(command, breakpoints or {}, settings)
+        except BaseException:
+            await session.close()
+            raise
         return session
+
+    async def _launch(
+        self, command: Sequence[str], breakpoints: Mapping[str, Sequence[Body]], settings: Mapping[str, Any]
+    ) -> None:
+        await self.request("initialize", clientID="test", pathFormat="path", linesStartAt1=True)
+        arguments = {"command": list(command), "console": "internalConsole", "sessions": "single", **settings}
+        launching = asyncio.ensure_future(self.request("launch", **arguments))
+        await self.until(lambda: launching.done() or bool(self.of("initialized")))
+        for path, points in breakpoints.items():
+            await self.set_breakpoints(path, points)
+        await self.request("configurationDone")
+        await launching
 
     def on_event(self, name: str, body: Body) -> None:
         """Called by the channel."""
@@ -65,9 +74,9 @@ class HubSession:
         """What the job printed so far."""
         return "".join(body.get("output", "") for body in self.of("output") if body.get("category") == "stdout")
 
-    async def request(self, command: str, **arguments: Any) -> Body:
+    async def request(self, name: str, /, **arguments: Any) -> Body:
         """The body of the answer. Raises :class:`DapError`."""
-        return await self.channel.request(command, arguments, timeout=30.0)
+        return await self.channel.request(name, arguments, timeout=30.0)
 
     async def set_breakpoints(self, path: str | Path, points: Sequence[Body]) -> list[Body]:
         """Replace a file's breakpoints."""

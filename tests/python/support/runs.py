@@ -7,10 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 JOBS = Path(__file__).parents[2] / "jobs"
 PACKAGE = Path(__file__).parents[3] / "python_adapter"
@@ -84,6 +87,22 @@ def program(name: str) -> str:
     found = shutil.which(name, path=environment()["PATH"])
     assert found is not None, f"{name} is not installed"
     return found
+
+
+def until(is_true: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
+    """Wait for a predicate, within a bound."""
+    deadline = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        time.sleep(0.02)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there and more than a zombie that nobody has collected yet."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _run(argv: Sequence[str], cwd: Path, added: dict[str, str]) -> Run:

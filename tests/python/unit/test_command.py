@@ -25,7 +25,10 @@ PACKAGE = Path(rankscope.__file__).parent
         ({"module": "pkg.train"}, [sys.executable, "-m", "pkg.train"]),
         ({"program": "a.py", "python": "/opt/python"}, ["/opt/python", "a.py"]),
         ({"program": "a.py", "python": ["uv", "run", "python"]}, ["uv", "run", "python", "a.py"]),
-        ({"command": "torchrun --nproc-per-node 4 'my train.py'"}, ["torchrun", "--nproc-per-node", "4", "my train.py"]),
+        (
+            {"command": "torchrun --nproc-per-node 4 'my train.py'"},
+            ["torchrun", "--nproc-per-node", "4", "my train.py"],
+        ),
         ({"command": "cd x && bash run.sh"}, ["/bin/sh", "-c", "cd x && bash run.sh"]),
         ({"command": "NCCL_DEBUG=INFO python a.py"}, ["/bin/sh", "-c", "NCCL_DEBUG=INFO python a.py"]),
         ({"command": "python a.py --lr=1"}, ["python", "a.py", "--lr=1"]),
