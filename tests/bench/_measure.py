@@ -86,23 +86,15 @@ def calibrate(worker, what, seconds=0.05):
     return amount
 
 
-def paired_ratios(plain, others, what, pairs=41, settle=3):
-    """Per other process its CPU-time ratios to `plain`, each from two neighbouring slices of the same work."""
-    amount = calibrate(plain, what)
-    for worker in (plain, *others.values()):
-        for _ in range(settle):
-            worker.ask(what, amount)
-    ratios = {name: [] for name in others}
+def paired_ratio(plain, worker, what, amount, pairs=11):
+    """The CPU time of `worker` over that of `plain`: the median over neighbouring slices of the same work."""
+    worker.ask(what, amount)
+    ratios = []
     for turn in range(pairs):
-        for name, worker in others.items():
-            if turn % 2:
-                mine = worker.ask(what, amount)
-                base = plain.ask(what, amount)
-            else:
-                base = plain.ask(what, amount)
-                mine = worker.ask(what, amount)
-            ratios[name].append(mine / base)
-    return ratios
+        first, second = (plain, worker) if turn % 2 else (worker, plain)
+        took = {first: first.ask(what, amount), second: second.ask(what, amount)}
+        ratios.append(took[worker] / took[plain])
+    return statistics.median(ratios)
 
 
 class Table:

@@ -72,6 +72,11 @@ class Agent:
         self.thread = threading.Thread(target=self._run, name="rankscope", daemon=True)
         _hide_from_debugger(self.thread)
 
+    @property
+    def is_linked(self) -> bool:
+        """Whether the hub is there at the moment."""
+        return self._link.socket is not None
+
     # --- called from other threads ----------------------------------------------------------------
 
     def start(self) -> None:
@@ -261,8 +266,7 @@ class Agent:
             if now - self._link.heard_at > self._endpoint.release_after:
                 self._link_lost("the hub is silent", since=self._link.heard_at)
         if self._lost_at is not None and now - self._lost_at > self._endpoint.release_after:
-            self._release("the hub is gone")
-            self._settle()
+            self._hub_gone()
             if now - self._lost_at > _GIVE_UP_SECONDS:
                 self._give_up("the hub is gone for good")
         if self._arm_deadline is not None and now > self._arm_deadline:
@@ -406,13 +410,19 @@ class Agent:
             self._debugger.close()
             if not self._is_stopping:
                 self._debugger.stop_tracing()
-            self.is_armed = self._is_free = False
+            self.is_armed = False
             with contextlib.suppress(LinkBroken, OSError):
                 self._link.send(m.Disarmed(reason=reason))
+            _run_hooks(self.released_hooks)
         if reason:
             self._settle()
+
+    def _hub_gone(self) -> None:
+        """Nobody is there to let this process go on: let it, once per loss."""
         if not self._is_free:
             self._is_free = True
+            self._release("the hub is gone")
+            self._settle()
             _run_hooks(self.released_hooks)
 
 

@@ -197,7 +197,7 @@ def _clear_trace_functions() -> None:
     if tracing is None:
         return
     with contextlib.suppress(Exception):
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
         tracing.SetTrace(None)
 
         def take_away(frame: Any, event: str, arg: Any) -> None:

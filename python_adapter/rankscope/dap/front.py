@@ -160,7 +160,7 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
             await self.hub.end_job("the editor has left")
         else:
             if self.is_root:
-                self.hub.job.was_launched = False  # the hub must not end it when we are gone
+                self.hub.job.leave_running()
                 members = self.hub.fleet.select(None)
             else:
                 members = [member for member in self.shown.values() if member.is_live]

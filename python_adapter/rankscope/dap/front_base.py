@@ -36,6 +36,9 @@ class JobOfHub(Protocol):
     exit_code: int | None
     was_launched: bool
 
+    def leave_running(self) -> None:
+        """Let the job go on without the editor."""
+
     def driver_exited(self, code: int) -> None:
         """The driver, started by the front's client, has ended."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
@@ -37,6 +38,7 @@ class Fleet:
         self.endpoint = endpoint
         self.ranks: RankSet | None = None
         self.has_ended = False
+        self._is_any_armed = False
         self._nodes: list[tuple[str, str]] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -206,6 +208,20 @@ class Fleet:
         for task in self._tasks:
             task.cancel()
 
+    # --- time-outs --------------------------------------------------------------------------------
+
+    def armed_changed(self) -> None:
+        """Keep every member's process-group time-outs raised while anybody is armed, and give them back after.
+
+        One paused rank can time out a collective of any other, so this is the job's matter, not the member's.
+        """
+        is_any = any(member.is_armed for member in self.members.values())
+        if is_any == self._is_any_armed or not self.endpoint.raise_timeouts:
+            return
+        self._is_any_armed = is_any
+        for member in self.select(None):
+            self._start(_set_timeouts(member, is_any=is_any))
+
     # --- telling ----------------------------------------------------------------------------------
 
     def changed(self, member: Member) -> None:
@@ -233,6 +249,13 @@ class Fleet:
         task = asyncio.ensure_future(run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+async def _set_timeouts(member: Member, *, is_any: bool) -> None:
+    with contextlib.suppress(
+        DapError, TimeoutError, asyncio.TimeoutError
+    ):  # it has ended or is unable: it keeps its own
+        await member.ask("timeouts", {"raised": is_any})
 
 
 def _predecessor(member: Member, others: list[Member]) -> Member | None:

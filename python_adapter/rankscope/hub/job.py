@@ -116,6 +116,10 @@ class Job:
         transport.close()
         self.driver_exited(code if code >= 0 else 128 - code)
 
+    def leave_running(self) -> None:
+        """The editor has left and wants the job to go on: from now on it is nobody's to end."""
+        self.was_launched = False
+
     # --- ending -----------------------------------------------------------------------------------
 
     def driver_exited(self, code: int) -> None:

@@ -207,6 +207,7 @@ class Member:
             self.is_armed = True
             self.send(m.Ready())
             self.running()
+            self._fleet.armed_changed()
             self._fleet.changed(self)
 
     async def _connect(self) -> None:
@@ -254,6 +255,7 @@ class Member:
         self.is_armed = False
         for thread in list(self.stopped):
             self._event("continued", {"threadId": thread, "allThreadsContinued": False})
+        self._fleet.armed_changed()
         self._fleet.changed(self)
 
     def _event(self, event: str, body: dict[str, Any]) -> None:

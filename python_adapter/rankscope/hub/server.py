@@ -68,7 +68,9 @@ class Hub:
         finally:
             await self.job.end()
             await self.fleet.release_all()
+            await asyncio.gather(*(front.channel.close() for front in list(self.fronts)), return_exceptions=True)
             watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
             self.fleet.close()
             await self._agents.close()
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -105,7 +107,10 @@ class Hub:
         self._had_front = True
         front = Front(Channel(reader, writer), self)
         self.fronts.append(front)
-        await front.serve()
+        try:
+            await front.serve()
+        except asyncio.CancelledError:
+            pass  # the hub ends
 
     def front_closed(self, front: Front) -> None:
         """A DAP connection has gone. Without its root the job is ended if launched, left alone if not."""

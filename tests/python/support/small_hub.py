@@ -42,7 +42,7 @@ class _OneBreakpoint:
 
 
 class SmallHub:
-    """Owns the port, the fleet and the processes it starts. ``heard`` are all notices."""
+    """Owns the port, the fleet and the processes it starts. ``heard`` are all notices, ``stops`` who stopped, in order."""
 
     def __init__(self, folder: Path, program: Path | None = None, line: int = 0, **settings: Any) -> None:
         self.socket = socket.create_server(("127.0.0.1", 0))
@@ -56,6 +56,7 @@ class SmallHub:
         )
         self.folder = folder
         self.heard: list[str] = []
+        self.stops: list[Member] = []
         self.fleet = Fleet(self.endpoint, cast("Wanted", _OneBreakpoint(str(program), line)))
         self.fleet.listeners.append(self)
         self.port = AgentPort(self.fleet, self.endpoint)
@@ -105,10 +106,6 @@ class SmallHub:
         except asyncio.TimeoutError:
             raise AssertionError(f"not within {WAIT_SECONDS:g} s: {what}; heard {self.heard}") from None
 
-    def paused(self) -> list[Member]:
-        """The members that are stopped."""
-        return [member for member in self.fleet.members.values() if member.state == "paused"]
-
     # --- a fleet listener -------------------------------------------------------------------------
 
     def member_joined(self, member: Member) -> None:
@@ -121,6 +118,8 @@ class SmallHub:
         self._changed.set()
 
     def member_event(self, member: Member, event: str, body: dict[str, Any]) -> None:
+        if event == "stopped":
+            self.stops.append(member)
         self._changed.set()
 
     def notice(self, level: str, text: str, member: Member | None) -> None:

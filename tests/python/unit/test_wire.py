@@ -54,9 +54,10 @@ def test_both_sides_prove_the_secret_without_sending_it() -> None:
 
 
 def test_a_wrong_secret_is_refused_by_each_side() -> None:
+    agent = AgentSide(SECRET, "job")
+    challenge = HubSide(b"other", "job").challenge(agent.open())
     with pytest.raises(Refused, match="hub does not know"):
-        agent = AgentSide(SECRET, "job")
-        agent.answer(HubSide(b"other", "job").challenge(agent.open()))
+        agent.answer(challenge)
     hub = HubSide(SECRET, "job")
     hub.challenge(AgentSide(SECRET, "job").open())
     with pytest.raises(Refused, match="does not know this job's secret"):
