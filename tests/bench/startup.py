@@ -31,7 +31,7 @@ def reached(prefix, *arguments):
 
 
 def main():
-    under = [sys.executable, "-m", "rankscope.cli", "run", "--break", f"{PROGRAM}:{never_line()}", "--"]
+    under = [sys.executable, "-m", "rankscope.cli", "run", "--break", f"{PROGRAM}:{never_line()}@all", "--"]
     reached([])  # the page cache is warm from here on
     plain, added, peer = [], [], []
     for run in range(RUNS):

@@ -21,6 +21,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rankscope.agent.debugger import Debugger
+from rankscope.agent.gate import Gate
 from rankscope.agent.hub_link import HubLink, LinkBroken, Refused
 from rankscope.ranks import RankFacts
 from rankscope.wire import messages as m
@@ -56,11 +57,7 @@ class Agent:
         self._selector = selectors.PollSelector()
         self._wake_in, self._wake_out = socket.socketpair()
         self._calls: deque[Callable[[], None]] = deque()
-        self._state = threading.Condition()
-        self._asking = hello.waits
-        self._ask_number = 0
-        self._waiting = 0
-        self._task: tuple[int, str] | None = None
+        self._gate = Gate(is_closed=hello.waits)
         self._arm_deadline: float | None = None
         self._lost_at: float | None = time.monotonic()
         self._next_try = 0.0
@@ -77,6 +74,11 @@ class Agent:
         """Whether the hub is there at the moment."""
         return self._link.socket is not None
 
+    @property
+    def _has_hub(self) -> bool:
+        """Whether it is worth waiting for the hub's word."""
+        return not self._is_gone and not self._is_free
+
     # --- called from other threads ----------------------------------------------------------------
 
     def start(self) -> None:
@@ -90,30 +92,9 @@ class Agent:
 
         Returns after ``timeout`` seconds at the latest, with a warning. Never raises.
         """
-        deadline = time.monotonic() + timeout
-        with self._state:
-            self._waiting += 1
-            try:
-                while self._asking:
-                    if self._task is not None:
-                        task, self._task = self._task, None
-                        self._state.release()
-                        try:
-                            self._connect(*task)
-                        finally:
-                            self._state.acquire()
-                        continue
-                    left = deadline - time.monotonic()
-                    if left <= 0 or self._is_gone:
-                        break
-                    self._state.wait(left)
-                is_late, self._asking = self._asking, False
-            finally:
-                self._waiting -= 1
-        if is_late and not self._is_gone:
-            self.notice(
-                "warning", f"went on after {timeout:g} s without its breakpoints: the hub did not answer in time"
-            )
+        if not self._gate.wait(timeout, self._connect) and not self._is_gone:
+            text = f"went on after {timeout:g} s without its breakpoints: the hub did not answer in time"
+            self.notice("warning", text)
 
     def identify(
         self,
@@ -126,7 +107,8 @@ class Agent:
     ) -> None:
         """Tell the hub better facts; with ``waits`` the calling thread then waits as at the start."""
         self.facts = facts
-        ask = self._next_ask() if waits else 0
+        waits = waits and self._has_hub
+        ask = self._gate.close() if waits else 0
         message = m.Identity(facts=asdict(facts), name=name, roots=list(roots), ray=ray or {}, ask=ask)
         self._call(lambda: self._identify(message))
         if waits:
@@ -134,17 +116,11 @@ class Agent:
 
     def arm_here(self, why: str, timeout: float) -> bool:
         """Arm now, on the calling thread. False when there is no hub or it took longer than ``timeout`` s."""
-        if not self.is_armed and not self._is_gone:
-            ask = self._next_ask()
+        if not self.is_armed and self._has_hub:
+            ask = self._gate.close()
             self._call(lambda: self._link.send(m.ArmMe(why=why, ask=ask)))
             self.serve_start(timeout)
         return self.is_armed
-
-    def _next_ask(self) -> int:
-        with self._state:
-            self._asking = True
-            self._ask_number += 1
-            return self._ask_number
 
     def notice(self, level: str, text: str) -> None:
         """Say something to the person at the hub."""
@@ -192,7 +168,7 @@ class Agent:
         finally:
             self._release("" if self._is_stopping else "the agent ended")
             self._is_gone = True
-            self._settle()
+            self._gate.open()
             self._link.close()
 
     def _turn(self) -> None:
@@ -320,10 +296,10 @@ class Agent:
             self._arm_deadline = None
             self.is_armed = True
             _run_hooks(self.armed_hooks)
-            self._settle()
+            self._gate.open()
         elif isinstance(message, m.Disarm):
             self._release("")
-            self._settle()
+            self._gate.open()
         elif isinstance(message, m.End):
             self._kill_at = time.monotonic() + message.grace
             os.kill(os.getpid(), signal.SIGTERM)
@@ -338,15 +314,9 @@ class Agent:
         for watcher in self.file_watchers:
             with contextlib.suppress(Exception):
                 watcher(message.files)
-        answers = self._link.hello.waits if isinstance(message, m.Welcome) else message.answers == self._ask_number
+        answers = self._link.hello.waits if isinstance(message, m.Welcome) else message.answers == self._gate.question
         if answers and not message.will_arm:
-            self._settle()
-
-    def _settle(self) -> None:
-        with self._state:
-            self._asking = False
-            self._task = None
-            self._state.notify_all()
+            self._gate.open()
 
     def _answer(self, ask: m.Ask) -> m.Reply:
         answer = self.answers.get(ask.what)
@@ -364,11 +334,8 @@ class Agent:
             return
         task = self._debugger.open()
         self._arm_deadline = time.monotonic() + self._endpoint.start_wait
-        with self._state:
-            if self._waiting and self._asking:
-                self._task = task
-                self._state.notify_all()
-                return
+        if self._gate.offer(task):
+            return
         helper = threading.Thread(target=self._connect, args=task, name="rankscope-arm", daemon=True)
         _hide_from_debugger(helper)
         helper.start()
@@ -387,7 +354,7 @@ class Agent:
         if self._debugger.is_open:
             self._link.send(m.Armed(error=error))
             self._release(error)
-        self._settle()
+        self._gate.open()
 
     def _accept(self) -> None:
         self._debugger.accept()
@@ -415,14 +382,14 @@ class Agent:
                 self._link.send(m.Disarmed(reason=reason))
             _run_hooks(self.released_hooks)
         if reason:
-            self._settle()
+            self._gate.open()
 
     def _hub_gone(self) -> None:
         """Nobody is there to let this process go on: let it, once per loss."""
         if not self._is_free:
             self._is_free = True
             self._release("the hub is gone")
-            self._settle()
+            self._gate.open()
             _run_hooks(self.released_hooks)
 
 

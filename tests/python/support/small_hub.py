@@ -42,7 +42,7 @@ class _OneBreakpoint:
 
 
 class SmallHub:
-    """Owns the port, the fleet and the processes it starts. ``heard`` are all notices, ``stops`` who stopped, in order."""
+    """Owns the port, the fleet and the processes it starts. ``heard`` are notices, ``stops`` who stopped, in order."""
 
     def __init__(self, folder: Path, program: Path | None = None, line: int = 0, **settings: Any) -> None:
         self.socket = socket.create_server(("127.0.0.1", 0))
