@@ -6,11 +6,13 @@ import argparse
 import asyncio
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from rankscope import record
 from rankscope.errors import UserError
 from rankscope.hub.conditions import compile_expression
+from rankscope.launch.attached import Attached
 from rankscope.launch.child import NOT_EXECUTABLE, NOT_FOUND
 from rankscope.launch.locations import parse_breakpoint, parse_logpoint
 from rankscope.launch.report import Report
@@ -35,9 +37,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report = Report(sys.stderr, str(Path.cwd()), is_json=options.json)
     try:
         plan = _plan(options)
+        if options.name == "attach":
+            address = record.hub_address(options.run, Path.cwd())
     except UserError as e:
         report.notice("error", e.message, e.hint, e.code)
         return _USAGE
+    if options.name == "attach":
+        return asyncio.run(_run(lambda: Attached(plan, address, report), report))
     found = shutil.which(plan.command[0])
     if found is None:
         is_there = Path(plan.command[0]).exists()
@@ -46,12 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hint = f"Did you mean: {shell} {plan.command[0]}?" if is_there else "Is it on PATH?"
         report.notice("error", f"'{plan.command[0]}' {what}.", hint, "no-such-program")
         return NOT_EXECUTABLE if is_there else NOT_FOUND
-    return asyncio.run(_run(plan, report))
+    return asyncio.run(_run(lambda: Terminal(plan, report), report))
 
 
-async def _run(plan: Plan, report: Report) -> int:
+async def _run(terminal: Callable[[], Terminal], report: Report) -> int:
     try:
-        return await Terminal(plan, report).run()
+        return await terminal().run()
     except UserError as e:
         report.notice("error", e.message, e.hint, e.code)
         return OWN_FAILURE
@@ -64,6 +70,8 @@ def _plan(options: argparse.Namespace) -> Plan:
     points += [parse_logpoint(text, cwd) for text in options.logs]
     for expression in options.prints:
         compile_expression("Print expression", expression.strip())
+    if options.name == "attach":
+        return Plan([], str(cwd), points, options.prints, timeout=options.timeout)
     if options.ranks is not None:
         RankSet.parse(options.ranks)
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
@@ -74,7 +82,7 @@ def _plan(options: argparse.Namespace) -> Plan:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="rankscope", description="Debug all ranks of a training job as one job.")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="name")
     run = commands.add_parser(
         "run",
         help="run a job in this terminal and look into the ranks you choose",
@@ -83,6 +91,21 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_options(run)
+    run.add_argument("--ranks", metavar="RANKS", help="only these ranks may stop")
+    run.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="the job, as you would type it")
+    attach = commands.add_parser(
+        "attach",
+        help="look into a job that 'rankscope run' or an editor has started",
+        description="Set breakpoints in a job that runs already; at its end, or at Ctrl-C, the job is left as it was.",
+    )
+    _add_options(attach)
+    attach.add_argument(
+        "run",
+        nargs="?",
+        default="",
+        metavar="RUN",
+        help="a folder in .rankscope/runs or a hub's address; by default the newest run from this folder",
+    )
     return parser
 
 
@@ -101,10 +124,8 @@ def _add_options(run: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--print", dest="prints", action="append", default=[], metavar="EXPR", help="show this value at each stop"
     )
-    run.add_argument("--ranks", metavar="RANKS", help="only these ranks may stop")
     run.add_argument("--json", action="store_true", help="one JSON object a line instead of text")
-    run.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="end the job after so long")
-    run.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="the job, as you would type it")
+    run.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="end after so long")
 
 
 def _seconds(text: str) -> float:

@@ -125,7 +125,7 @@ class Table:
         widths = [max(len(row[column]) for row in [head, *self._rows]) for column in range(len(head))]
         print(f"\n{self.title}")
         for row in [head, *self._rows]:
-            print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+            print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
         print(json.dumps(self._keys))
 
 

@@ -6,8 +6,10 @@ Two processes of one program differ by some per cent for as long as they live, s
 
 import asyncio
 import sys
+from pathlib import Path
 
 from _measure import PROGRAMS, Listener, Table, calibrate, environment, other_python, paired_ratio, start, stop
+
 from support.hub_session import HubSession
 
 WORKLOAD = str(PROGRAMS / "workload.py")
@@ -24,8 +26,8 @@ TARGETS = {
 
 
 def line_of(mark):
-    with open(WORKLOAD) as source:
-        return next(number for number, line in enumerate(source, 1) if line.rstrip().endswith(f"# @bp {mark}"))
+    lines = Path(WORKLOAD).read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if line.endswith(f"# @bp {mark}"))
 
 
 class Programs:

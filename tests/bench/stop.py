@@ -5,6 +5,7 @@ import sys
 import time
 
 from _measure import PROGRAMS, Table, environment
+
 from support.hub_session import HubSession
 
 PROGRAM = PROGRAMS / "ranks.py"
@@ -63,17 +64,15 @@ async def main():
     session = await HubSession.launch([sys.executable, str(PROGRAM)], environment())
     try:
         await session.until_members(lambda members: len(ranks_of(members)) == 4)
-        dormant, hit, armed = [], [], []
+        dormant = []
         for _ in range(ROUNDS):
             await until_armed(session, wanted=False)
             dormant.append(await pause(session))
         keep = [{"line": hit_line(), "condition": "False  # @all"}]
-        for _ in range(ROUNDS):
-            hit.append(await stacks(session))
+        hit = [await stacks(session) for _ in range(ROUNDS)]
         await session.set_breakpoints(PROGRAM, keep)
         await until_armed(session, wanted=True)
-        for _ in range(ROUNDS):
-            armed.append(await pause(session))
+        armed = [await pause(session) for _ in range(ROUNDS)]
     finally:
         await session.close()
     table = Table("stop: four ranks")

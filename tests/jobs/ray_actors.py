@@ -14,9 +14,7 @@ class Trainer:
 
         self.rank = rank
         self.world_size = world_size
-        dist.init_process_group(
-            "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=world_size
-        )
+        dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=world_size)
 
     def train(self, steps):
         import torch

@@ -42,6 +42,7 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
         self._progress = JoinProgress(channel, is_supported=False)
         self._configured = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
+        self._has_launched = False
 
     @property
     def supports_run_in_terminal(self) -> bool:
@@ -78,6 +79,9 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
         if self._of_session(arguments):
             return await self._attach_child()
         settings = LaunchSettings.parse(arguments, is_launch=True)
+        if self.hub.root is not None:
+            raise UserError("already-launched", "This hub has a root session already.", "Start another hub.")
+        self._has_launched = True
         self._become_root(settings)
         try:
             await self._take_configuration()
@@ -88,12 +92,14 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
         return {}
 
     async def do_attach(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Join the job as one of its sessions, or as the root of a job that runs already."""
+        """Join the job as one of its sessions, or as the root of a job that runs already.
+
+        A root that was there steps back, with its breakpoints, until this one leaves.
+        """
         if self._of_session(arguments):
             return await self._attach_child()
         settings = LaunchSettings.parse(arguments, is_launch=False)
         self._become_root(settings)
-        self.hub.apply(settings)
         await self._take_configuration()
         self.present_all()
         return {}
@@ -110,10 +116,7 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
         return self.session
 
     def _become_root(self, settings: LaunchSettings) -> None:
-        if self.hub.root is not None:
-            raise UserError("already-launched", "This hub has a root session already.", "Start another hub.")
-        self.hub.root = self
-        self.hub.settings = settings
+        self.hub.become_root(self)
         self.hub.wanted.apply(settings)
         self.sessions = Sessions(self.channel, self.client, settings)
         is_supported = bool(self.client.get("supportsProgressReporting"))
@@ -156,11 +159,12 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
     async def do_disconnect(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Leave. The root ends a job it launched unless told otherwise; a child lets its ranks run on."""
         ends = arguments.get("terminateDebuggee")
-        if ends or (ends is None and self.is_root and self.hub.job.was_launched and self.hub.job.exit_code is None):
+        if ends or (ends is None and self._has_launched and self.hub.job.exit_code is None):
             await self.hub.end_job("the editor has left")
         else:
             if self.is_root:
-                self.hub.job.leave_running()
+                if self._has_launched:
+                    self.hub.job.leave_running()
                 members = self.hub.fleet.select(None)
             else:
                 members = [member for member in self.shown.values() if member.is_live]
@@ -191,7 +195,9 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
         sessions = None if self.hub.root is None else self.hub.root.sessions
         name = "" if sessions is None else sessions.name_for(member)
         if not self.is_root:
-            return name == self.session or (self._ranks is not None and self._ranks.contains(facts) is True)
+            return (bool(self.session) and name == self.session) or (
+                self._ranks is not None and self._ranks.contains(facts) is True
+            )
         if not name:
             return True
         has_own = any(front.session == name and front.is_configured for front in self.hub.fronts)

@@ -49,8 +49,11 @@ class HubOfFront(Protocol):
     fleet: Fleet
     wanted: Wanted
     settings: LaunchSettings | None
-    root: Any
     fronts: list[Any]
+
+    @property
+    def root(self) -> Any:
+        """The front whose breakpoints are the job's."""
 
     @property
     def job(self) -> JobOfHub:
@@ -59,8 +62,8 @@ class HubOfFront(Protocol):
     async def launch(self, settings: LaunchSettings, front: Any) -> None:
         """Start the job."""
 
-    def apply(self, settings: LaunchSettings) -> None:
-        """Let the arguments of an attach hold."""
+    def become_root(self, front: Any) -> None:
+        """The front is the job's root session from now on, until it has gone."""
 
     async def end_job(self, why: str) -> None:
         """End it, politely once, then by force."""

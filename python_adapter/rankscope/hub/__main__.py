@@ -19,7 +19,7 @@ from rankscope.hub.server import Hub
 
 
 async def _serve(editor: str) -> None:
-    hub = Hub()
+    hub = Hub(editor)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, hub.stop)
@@ -35,6 +35,8 @@ async def _serve(editor: str) -> None:
             "editor-socket", f"The hub cannot listen on {editor}: {e.strerror or e}.", "Is another hub using it?"
         ) from e
     port = server.sockets[0].getsockname()[1] if kind == "tcp" else None
+    if port is not None:
+        hub.editor = f"tcp:{port}"
     line = {"ready": True, "pid": os.getpid(), "editor": editor, "port": port, "job": hub.endpoint.job}
     print(json.dumps(line), flush=True)
     hub.give_up_without_front()

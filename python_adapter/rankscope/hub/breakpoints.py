@@ -30,6 +30,9 @@ QUIET_SECONDS = 2.0
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 
 
+Table = dict[tuple[str, str], list[Breakpoint]]
+
+
 class Wanted:
     """The table. Owns one :class:`Binding` per armed member and the tasks that serve them.
 
@@ -42,7 +45,7 @@ class Wanted:
         self.listeners: list[Callable[[], None]] = []
         self.installed: set[str] = set()
         self._fleet: Fleet | None = None
-        self._table: dict[tuple[str, str], list[Breakpoint]] = {}
+        self._table: Table = {}
         self._ids = itertools.count(1)
         self._bindings: dict[str, Binding] = {}
         self._held: set[str] = set()
@@ -90,6 +93,21 @@ class Wanted:
         self._replace(EXCEPTION, "", entries)
         await self._spread((EXCEPTION, ""))
         return entries
+
+    def take_table(self) -> Table:
+        """Another root begins, with no breakpoints; returns what was wanted so far."""
+        table, self._table = self._table, {}
+        self._spread_all(table)
+        return table
+
+    def give_table(self, table: Table) -> None:
+        """That root has gone: what was wanted before holds again."""
+        old, self._table = self._table, table
+        self._spread_all({**old, **table})
+
+    def _spread_all(self, keys: Table) -> None:
+        for key in keys:
+            self._start(self._spread(key))
 
     def _entry(self, kind: str, where: str, request: dict[str, Any]) -> Breakpoint:
         old = self.find(kind, where, request)

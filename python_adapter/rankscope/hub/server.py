@@ -5,20 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import platform
 import secrets
 import shutil
 import socket
 import tempfile
+import time
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import rankscope
+from rankscope import record
 from rankscope.dap.channel import Channel
 from rankscope.dap.front import Front
 from rankscope.hub.agents import AgentPort
-from rankscope.hub.breakpoints import Wanted
+from rankscope.hub.breakpoints import Table, Wanted
 from rankscope.hub.fleet import Fleet
 from rankscope.hub.job import Job
+from rankscope.launch.command import job_argv
 from rankscope.wire.link import Endpoint
 
 if TYPE_CHECKING:
@@ -31,7 +36,8 @@ _FAILED_JOINS_SECONDS = 0.25
 class Hub:
     """Owns the agent port, the fleet, the job and the fronts; :meth:`serve` runs until all are done."""
 
-    def __init__(self) -> None:
+    def __init__(self, editor: str) -> None:
+        self.editor = editor
         self.folder = Path(tempfile.mkdtemp(prefix="rankscope-"))
         self._agent_socket = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self.endpoint = Endpoint(
@@ -48,13 +54,15 @@ class Hub:
         self.wanted.fleet = self.fleet
         self.job = Job(self.endpoint.job, self.job_file, self.fleet, self._job_ended)
         self.settings: LaunchSettings | None = None
-        self.root: Front | None = None
+        self._roots: list[tuple[Front, Table]] = []
         self.fronts: list[Front] = []
         self._agents = AgentPort(self.fleet, self.endpoint)
         self._done = asyncio.Event()
         self._had_front = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._failed_joins: set[str] = set()
+        self._record: Path | None = None
+        self._about: dict[str, Any] = {}
         self._is_restarting = False
 
     # --- life -------------------------------------------------------------------------------------
@@ -73,6 +81,7 @@ class Hub:
             await asyncio.gather(watch, return_exceptions=True)
             self.fleet.close()
             await self._agents.close()
+            self._end_record()
             shutil.rmtree(self.folder, ignore_errors=True)
 
     async def _watch_failed_joins(self) -> None:
@@ -112,11 +121,30 @@ class Hub:
         except asyncio.CancelledError:
             pass  # the hub ends
 
+    @property
+    def root(self) -> Front | None:
+        """The front whose breakpoints are the job's."""
+        return self._roots[-1][0] if self._roots else None
+
+    def become_root(self, front: Front) -> None:
+        """Let a front be the root; the one before it steps back until this one has gone."""
+        before = self.root
+        self._roots.append((front, self.wanted.take_table()))
+        if before is not None:
+            before.present_all()
+
     def front_closed(self, front: Front) -> None:
-        """A DAP connection has gone. Without its root the job is ended if launched, left alone if not."""
+        """A DAP connection has gone. Without any root the job is ended if launched, left alone if not."""
         with contextlib.suppress(ValueError):
             self.fronts.remove(front)
-        if front is self.root or not self.fronts:
+        was_root = front is self.root
+        for at, (root, table) in enumerate(self._roots):
+            if root is front:
+                del self._roots[at]
+                if was_root and self._roots:
+                    self.wanted.give_table(table)
+                break
+        if not self._roots or not self.fronts:
             self._done.set()
 
     # --- the job ----------------------------------------------------------------------------------
@@ -125,6 +153,7 @@ class Hub:
         """Start the job. Raises :class:`UserError`."""
         self.settings = settings
         self.apply(settings)
+        self._begin_record(settings)
         await self.job.launch(settings, front)
 
     def apply(self, settings: LaunchSettings) -> None:
@@ -148,14 +177,37 @@ class Hub:
 
     async def restart(self) -> None:
         """End the job and launch it again in the same sessions."""
-        if self.settings is None or self.root is None:
+        if self.settings is None or not self._roots:
             return
         self._is_restarting = True
         try:
             await self.job.end()
         finally:
             self._is_restarting = False
-        await self.job.launch(self.settings, self.root)
+        launcher, _ = self._roots[0]
+        await self.job.launch(self.settings, launcher)
+
+    def _begin_record(self, settings: LaunchSettings) -> None:
+        self._about = {
+            "job": self.endpoint.job,
+            "name": settings.name,
+            "command": job_argv(settings),
+            "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            "rankscope": rankscope.__version__,
+            "python": platform.python_version(),
+            "hub": {"pid": os.getpid(), "editor": self.editor, "host": socket.gethostname()},
+        }
+        base = Path(settings.workspace_folders[0] if settings.workspace_folders else settings.cwd or Path.cwd())
+        try:
+            self._record = record.begin(base, settings.name, self._about)
+        except OSError as e:
+            self.fleet.notice("info", f"no record is kept of this run: {e}")
+
+    def _end_record(self) -> None:
+        if self._record is not None:
+            about = {**self._about, "exitCode": self.job.exit_code, "hub": None}
+            with contextlib.suppress(OSError):
+                record.write(self._record, about)
 
     def _job_ended(self, code: int) -> None:
         self._say_failed_joins()

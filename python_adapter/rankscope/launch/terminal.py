@@ -102,7 +102,7 @@ class Terminal:
                 "pathFormat": "path",
             },
         )
-        launch = asyncio.ensure_future(request("launch", self._launch_arguments(), timeout=_SETUP_SECONDS))
+        launch = asyncio.ensure_future(request(*self._begins(), timeout=_SETUP_SECONDS))
         initialized = asyncio.ensure_future(self._initialized.wait())
         try:
             waits: set[asyncio.Future[Any]] = {launch, initialized}
@@ -119,7 +119,8 @@ class Terminal:
             launch.cancel()
             initialized.cancel()
 
-    def _launch_arguments(self) -> dict[str, Any]:
+    def _begins(self) -> tuple[str, dict[str, Any]]:
+        """The request that begins the session, and its arguments."""
         plan = self._plan
         arguments: dict[str, Any] = {
             "name": Path(plan.command[0]).name,
@@ -131,7 +132,7 @@ class Terminal:
         }
         if plan.ranks:
             arguments["ranks"] = plan.ranks
-        return arguments
+        return "launch", arguments
 
     async def _set_breakpoints(self) -> None:
         by_file: dict[str, list[Location]] = {}

@@ -10,7 +10,7 @@ def inner(depth):
     if depth:
         return inner(depth - 1)
     hit_at = time.time()
-    return hit_at  # @bp hit
+    return depth, hit_at  # @bp hit
 
 
 def main():

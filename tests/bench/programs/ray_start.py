@@ -1,6 +1,7 @@
 """A Ray driver with four actors; each notes when its first line ran. `python ray_start.py FOLDER [listen]`."""
 
 import sys
+from pathlib import Path
 
 import ray
 
@@ -11,11 +12,10 @@ class Worker:
         import time
 
         if listens:
-            import debugpy
+            import debugpy  # noqa: T100 - the peer
 
-            debugpy.listen(("127.0.0.1", 0))
-        with open(f"{folder}/{rank}", "w") as file:
-            file.write(repr(time.time()))
+            debugpy.listen(("127.0.0.1", 0))  # noqa: T100
+        Path(folder, str(rank)).write_text(repr(time.time()))
 
     def work(self):
         return 1

@@ -54,9 +54,9 @@ def main():
     import os
 
     if "listen" in sys.argv:
-        import debugpy
+        import debugpy  # noqa: T100 - the peer
 
-        debugpy.listen(("127.0.0.1", 0))
+        debugpy.listen(("127.0.0.1", 0))  # noqa: T100
     workloads = {"calls": calls, "exceptions": exceptions}
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(sys.argv[1])

@@ -83,7 +83,7 @@ def test_a_command_runs(command: str, folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "weights [" in done.stdout or "values [0, 10]" in done.stdout
     if command == next(line for line in COMMANDS if line.startswith("rankscope ")):
-        assert SHOWN == [line for line in done.stderr.splitlines() if line.startswith("rankscope: ")]
+        assert [line for line in done.stderr.splitlines() if line.startswith("rankscope: ")] == SHOWN
     assert "rankscope: " in done.stderr or '{"rankscope": "stopped"' in done.stderr
 
 
@@ -105,6 +105,7 @@ def test_it_can_be_installed(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True, timeout=60)
     bin_folder = tmp_path / "venv" / "bin"
     [packages] = (tmp_path / "venv" / "lib").glob("python*/site-packages")
+    shutil.rmtree(packages / "setuptools", ignore_errors=True)  # too old for this project on some Pythons
     libraries = [path for path in sys.path if path.endswith("site-packages")] or [sysconfig.get_path("purelib")]
     (packages / "libraries.pth").write_text("\n".join(libraries) + "\n")
     source = tmp_path / "source"  # building leaves files behind

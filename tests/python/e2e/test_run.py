@@ -85,13 +85,15 @@ def test_death_by_a_signal_is_told_as_a_shell_does() -> None:
 
 def test_standard_input_is_the_jobs() -> None:
     argv = [*cli(), "--", *python("-c", "print('got', input())")]
-    done = subprocess.run(argv, input="hello\n", env=environment(), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        argv, input="hello\n", env=environment(), capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.stdout == "got hello\n"
 
 
 def test_text_for_a_person() -> None:
     argv = [*cli("--break", at("plain_ranks.py", "step", "@1"), "--print", "loss"), "--", *JOB]
-    done = subprocess.run(argv, cwd=JOBS, env=environment(), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(argv, cwd=JOBS, env=environment(), capture_output=True, text=True, timeout=60, check=False)
     line = line_of("plain_ranks.py", "step")
     assert f"rankscope: world 1 stopped (breakpoint) at plain_ranks.py:{line} in train_step\n" in done.stderr
     assert "rankscope:   loss = 11.0\n" in done.stderr

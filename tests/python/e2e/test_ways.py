@@ -101,7 +101,7 @@ def cluster() -> Iterator[Cluster]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         psutil.wait_procs(started, timeout=10)
-        shutil.rmtree(folder, ignore_errors=True)
+        #KEEP shutil.rmtree(folder, ignore_errors=True)
 
 
 def free_ports(count: int) -> list[int]:

@@ -245,6 +245,7 @@ class FakeJob:
     def leave_running(self) -> None:
         """Nobody's to end."""
         self.was_launched = False
+
     hub: Any = None
 
     def driver_exited(self, code: int) -> None:
@@ -289,6 +290,9 @@ class FakeHub:
 
     async def restart(self) -> None:
         self.done.append("restart")
+
+    def become_root(self, front: Any) -> None:
+        self.root = front
 
     def front_closed(self, front: Any) -> None:
         self.fronts.remove(front)

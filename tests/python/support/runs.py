@@ -67,12 +67,12 @@ def cli(*options: str) -> list[str]:
     return [sys.executable, "-m", "rankscope.cli", "run", *options]
 
 
-def plain(*command: str, cwd: Path = JOBS, **added: str) -> Run:
+def plain(*command: str, cwd: Path | str = JOBS, **added: str) -> Run:
     """The job without RankScope."""
     return _run(command, cwd, added)
 
 
-def run(options: Sequence[str], *command: str, cwd: Path = JOBS, **added: str) -> Run:
+def run(options: Sequence[str], *command: str, cwd: Path | str = JOBS, **added: str) -> Run:
     """The job under ``rankscope run --json``."""
     return _run([*cli("--json", *options), "--", *command], cwd, added)
 
@@ -105,7 +105,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def _run(argv: Sequence[str], cwd: Path, added: dict[str, str]) -> Run:
+def _run(argv: Sequence[str], cwd: Path | str, added: dict[str, str]) -> Run:
     done = subprocess.run(
         argv, cwd=cwd, env=environment(**added), capture_output=True, text=True, timeout=RUN_SECONDS, check=False
     )

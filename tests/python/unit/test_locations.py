@@ -18,7 +18,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "breakpoint"),
+    ("text", "line", "made"),
     [
         ("train.py:2", 2, {"line": 2}),
         ("train.py:2@1", 2, {"line": 2, "condition": "True  # @1"}),
@@ -27,11 +27,11 @@ def folder(tmp_path: Path) -> Path:
         ("train.py:1@local:0,driver if d[1:2]", 1, {"line": 1, "condition": "d[1:2]  # @local:0,driver"}),
     ],
 )
-def test_a_breakpoint_is_read(folder: Path, text: str, line: int, breakpoint: dict[str, object]) -> None:
+def test_a_breakpoint_is_read(folder: Path, text: str, line: int, made: dict[str, object]) -> None:
     location = parse_breakpoint(text, folder)
     assert location.file == str(folder / "train.py")
     assert location.line == line
-    assert location.source_breakpoint() == breakpoint
+    assert location.source_breakpoint() == made
 
 
 def test_a_logpoint_is_read(folder: Path) -> None:
