@@ -31,6 +31,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _PYTHON_PATH = os.pathsep.join((os.path.join(_HERE, "site"), os.path.dirname(os.path.dirname(_HERE))))
 
 _is_remote = False
+_starts_cluster = False
 
 __all__ = ["install", "runtime_env_hook", "with_agent", "worker_setup_hook"]
 
@@ -79,7 +80,7 @@ def _with_agent(runtime_env: Any) -> Any:
         return runtime_env
     made: dict[str, Any] = dict(runtime_env or {})
     variables = dict(made.get("env_vars") or {})
-    if variables.get(JOB_VARIABLE) == job:
+    if variables.get(JOB_VARIABLE) == job or (_starts_cluster and _is_inherited(made, variables)):
         return runtime_env
     variables[JOB_VARIABLE] = job
     variables[JOB_FILE_VARIABLE] = job_file
@@ -95,6 +96,24 @@ def _with_agent(runtime_env: Any) -> Any:
     if _is_remote:
         made["py_modules"] = [*(made.get("py_modules") or ()), *_package_folders()]
     return made
+
+
+def _is_inherited(runtime_env: dict[str, Any], variables: dict[str, Any]) -> bool:
+    """Whether workers of a cluster that this driver starts find the agent by what they inherit.
+
+    They do where nothing but variables is asked for. It spares them a runtime_env of their own, whose
+    making costs the first worker about a second.
+    """
+    return not set(runtime_env) - {"env_vars"} and not set(variables) & {"PYTHONPATH", _RAY_SETUP_VARIABLE}
+
+
+def _will_start_cluster(address: str | None, temp_dir: str | None) -> bool:
+    """Whether ``ray.init`` will find no cluster to connect to. Ray's own reading of it, which is private."""
+    try:
+        services = importlib.import_module("ray._private.services")
+        return services.canonicalize_bootstrap_address(address, temp_dir) is None
+    except Exception:
+        return False
 
 
 def _both(previous: Callable[[], Any]) -> Callable[[], None]:
@@ -136,8 +155,8 @@ def _wrap_client_builder(module: ModuleType) -> None:
 
     @functools.wraps(own)
     def connect(self: Any) -> Any:
-        global _is_remote
-        _is_remote = True
+        global _is_remote, _starts_cluster
+        _is_remote, _starts_cluster = True, False
         with contextlib.suppress(Exception):
             fill = getattr(self, "_fill_defaults_from_env", None)
             if fill is not None:
@@ -155,7 +174,8 @@ def _wrap_init(module: ModuleType) -> None:
 
     @functools.wraps(own)
     def init(address: str | None = None, *args: Any, **kwargs: Any) -> Any:
-        global _is_remote
+        global _is_remote, _starts_cluster
+        _starts_cluster = _will_start_cluster(address, kwargs.get("_temp_dir"))
         where = address or os.environ.get("RAY_ADDRESS")
         _is_remote = bool(where) and where != "local"
         config = kwargs.get("job_config")

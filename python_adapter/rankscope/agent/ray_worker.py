@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from rankscope.agent import agent as agents
 from rankscope.agent import children, identity, imports, stacks
 from rankscope.ranks import RankFacts
 from rankscope.wire.link import JOB_FILE_VARIABLE, JOB_VARIABLE, Endpoint
@@ -46,6 +47,13 @@ def worker_setup_hook() -> None:
         _run_chained(chained)
 
 
+def join_inherited() -> None:
+    """Join as idle at the start of a worker that inherited its place in the job from the driver's own cluster."""
+    where = Endpoint.load()
+    if where is not None:
+        _join_at(where)
+
+
 def kv_key(job: str) -> bytes:
     """Where the driver puts the job file's content in Ray's internal key-value store."""
     return f"rankscope:{job}".encode()
@@ -53,7 +61,13 @@ def kv_key(job: str) -> bytes:
 
 def _join() -> None:
     where = Endpoint.load() or _fetch_endpoint()
-    if where is None:
+    if where is not None:
+        _join_at(where)
+
+
+def _join_at(where: Endpoint) -> None:
+    """Idempotent: a worker may be reached by what it inherits and by the setup hook as well."""
+    if agents.current is not None:
         return
     _extend_python_path()
     from rankscope.agent import bootstrap

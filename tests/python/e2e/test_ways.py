@@ -89,6 +89,9 @@ def cluster() -> Iterator[Cluster]:
         *(f"--temp-dir={folder}", "--object-store-memory=100000000", "--disable-usage-stats"),
     ]
     clean = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+    # Ray's client proxy forks among gRPC's threads, and now and then the child dies before its exec and the client
+    # waits in vain (1 of 28 here, without RankScope); without gRPC's fork handlers that was not seen.
+    clean["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     try:
         done = subprocess.run(
             start, env={**clean, **auth, CLUSTER_MARK: mark}, capture_output=True, text=True, timeout=90, check=False
@@ -101,7 +104,7 @@ def cluster() -> Iterator[Cluster]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         psutil.wait_procs(started, timeout=10)
-        #KEEP shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def free_ports(count: int) -> list[int]:
@@ -142,7 +145,7 @@ def point(file: str, mark: str, condition: str) -> dict[str, list[Body]]:
     return {str(JOBS / file): [{"line": line_of(file, mark), "condition": condition}]}
 
 
-def same_but_stopped(options: list[str], *command: str, cwd: Path = ON_CLUSTER, **added: str) -> Run:
+def same_but_stopped(cwd: Path, options: list[str], *command: str, **added: str) -> Run:
     """Run plainly and under RankScope; the results must be the same."""
     under, without = run(options, *command, cwd=cwd, **added), plain(*command, cwd=cwd, **added)
     assert (under.exit_code, under.results) == (without.exit_code, without.results), under.errors
@@ -161,7 +164,10 @@ def test_on_a_running_cluster_one_rank_stops(cluster: Cluster, tmp_path: Path) -
     daemons = cluster.daemons
     with neighbour(cluster, tmp_path):
         under = same_but_stopped(
-            [*break_at(DRIVER, "step", "@1"), "--print", "value"], *python("driver.py", "auto"), **cluster.there
+            ON_CLUSTER,
+            [*break_at(DRIVER, "step", "@1"), "--print", "value"],
+            *python("driver.py", "auto"),
+            **cluster.there,
         )
     assert under.stops == ["Trainer 1"]
     assert [stop["values"][0]["value"] for stop in under.of("stopped")] == ["11"]
@@ -202,6 +208,7 @@ def test_on_a_running_cluster_this_job_alone_is_ended(cluster: Cluster, tmp_path
 @pytest.mark.parametrize("kind", ["function", "name"])
 def test_runtime_env_and_hooks_of_ones_own_are_kept(cluster: Cluster, kind: str) -> None:
     under = same_but_stopped(
+        ON_CLUSTER,
         break_at(OWN, "look", "@1"),
         *python("own_runtime_env.py", kind),
         **cluster.there,
@@ -275,7 +282,7 @@ def uv(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_uv_run_where_ray_ignores_the_hook_variable(cluster: Cluster, uv: str) -> None:
     command = (uv, "run", "--offline", "--no-project", "--python", sys.executable, "python", "driver.py")
     folder = os.pathsep.join([str(Path(uv).parent), os.environ["PATH"]])
-    under = same_but_stopped(break_at(DRIVER, "step", "@1"), *command, **cluster.there, PATH=folder)
+    under = same_but_stopped(ON_CLUSTER, break_at(DRIVER, "step", "@1"), *command, **cluster.there, PATH=folder)
     assert under.stops == ["Trainer 1"]
     assert under.of("stopped")[0]["stack"][0]["file"] == str(JOBS / DRIVER)
     assert "RESULT by uv: [True, True]" in under.results  # Ray's own hook was called
@@ -284,7 +291,7 @@ def test_uv_run_where_ray_ignores_the_hook_variable(cluster: Cluster, uv: str) -
 @slow
 @pytest.mark.ray
 def test_ray_client(cluster: Cluster) -> None:
-    under = same_but_stopped(break_at(DRIVER, "step", "@1"), *python("driver.py"), **cluster.by_client)
+    under = same_but_stopped(ON_CLUSTER, break_at(DRIVER, "step", "@1"), *python("driver.py"), **cluster.by_client)
     assert under.stops == ["Trainer 1"]
 
 
@@ -328,7 +335,7 @@ def test_a_torchrun_restart_is_a_new_incarnation_that_stops_again(tmp_path: Path
 
 def test_forked_children_of_an_armed_rank_stop_and_run_through() -> None:
     options = ["--break", at("forked_children.py", "square"), "--print", "number"]
-    under = same_but_stopped(options, *python("forked_children.py"), cwd=JOBS, RANK="0", WORLD_SIZE="1")
+    under = same_but_stopped(JOBS, options, *python("forked_children.py"), RANK="0", WORLD_SIZE="1")
     values = {stop["values"][0]["value"]: stop["rank"] for stop in under.of("stopped")}
     assert sorted(values) == ["2", "3", "4", "5"]
     assert values["2"] == "world 0"
@@ -391,6 +398,6 @@ def test_a_symlinked_workspace(tmp_path: Path, started: str, broken: str) -> Non
     own = folders[broken] / "plain_ranks.py"
     options = ["--break", f"{own}:{line_of('plain_ranks.py', 'step')}@1 if step == 1"]
     command = python(str(folders[started] / "plain_ranks.py"), "2")
-    under = same_but_stopped(options, *command, cwd=folders[started])
+    under = same_but_stopped(folders[started], options, *command)
     assert under.stops == ["world 1"]
     assert under.of("stopped")[0]["stack"][0]["file"] == str(own)

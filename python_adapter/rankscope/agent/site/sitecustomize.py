@@ -57,6 +57,13 @@ def is_member(argv):
     return not any(tool in script for tool in _TOOL_SCRIPTS)
 
 
+def is_ray_worker(argv):
+    """Whether this is a Ray process that runs tasks and actors, not one that only moves objects."""
+    return any(word.endswith("/ray/_private/workers/default_worker.py") for word in argv[1:4]) and not any(
+        word.startswith("--worker-type=") and word != "--worker-type=WORKER" for word in argv
+    )
+
+
 def is_fork_server(argv):
     """Whether this process only forks others, which are members."""
     return any("multiprocessing.forkserver" in word for word in argv)
@@ -103,6 +110,10 @@ def _join():
             from rankscope.agent.bootstrap import start_process
 
             start_process()
+        elif is_ray_worker(argv):
+            from rankscope.agent.ray_worker import join_inherited
+
+            join_inherited()
         elif is_fork_server(argv):
             from rankscope.agent.children import watch_fork_server
 
