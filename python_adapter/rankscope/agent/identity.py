@@ -102,9 +102,17 @@ def process_name(argv: list[str]) -> str:
             return argv[at + 1]
         if word == "-c":
             return "spawned" if any("spawn_main" in other for other in argv) else "python -c"
+    return os.path.basename(script(argv)) or "python"
+
+
+def script(argv: list[str]) -> str:
+    """The script that an argv runs; empty where it runs none."""
+    for at, word in enumerate(argv[1:], 1):
+        if word in ("-m", "-c"):
+            break
         if not word.startswith("-") and argv[at - 1] not in ("-X", "-W"):
-            return os.path.basename(word)
-    return "python"
+            return word
+    return ""
 
 
 def install() -> None:

@@ -8,6 +8,8 @@ import threading
 from types import FrameType
 from typing import Any
 
+from rankscope.agent import identity
+
 _MAX_THREADS = 256
 _MAX_FRAMES = 200
 _RAY_COPY = f"{os.sep}working_dir_files{os.sep}"
@@ -60,6 +62,7 @@ def roots() -> list[str]:
     except OSError:  # the working folder was removed
         pass
     candidates += sys.path[:1]
+    main_file = main_file or identity.script(getattr(sys, "orig_argv", sys.argv))
     if main_file:
         candidates.append(os.path.dirname(os.path.abspath(main_file)))
     return list(dict.fromkeys(folder for folder in candidates if folder and os.path.isdir(folder)))

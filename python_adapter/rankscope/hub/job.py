@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import contextlib
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rankscope.dap.messages import DapError
 from rankscope.errors import UserError
 from rankscope.hub.fleet import Fleet
+from rankscope.launch import keeper
 from rankscope.launch.command import job_argv, job_environment
 from rankscope.wire import messages as m
 from rankscope.wire.link import JOB_VARIABLE
@@ -72,48 +76,32 @@ class Job:
             except (DapError, TimeoutError, asyncio.TimeoutError) as e:
                 raise UserError("launch-failed", f"The terminal could not start '{argv[0]}': {e}.") from e
             return
-        await self._spawn(argv, cwd, environment, front)
+        self._spawn(argv, cwd, environment, front)
 
-    async def _spawn(self, argv: list[str], cwd: str, environment: dict[str, str], front: Front) -> None:
-        master, slave = os.openpty()
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *argv,
-                cwd=cwd,
-                env=environment,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=slave,
-                stderr=slave,
-                start_new_session=True,
-            )
-        except OSError as e:
-            os.close(master)
-            raise UserError(
-                "no-such-program", f"'{argv[0]}' cannot be started: {e.strerror or e}.", "Is it on PATH?"
-            ) from e
-        finally:
-            os.close(slave)
-        self._output = asyncio.ensure_future(self._relay(process, master, front))
+    def _spawn(self, argv: list[str], cwd: str, environment: dict[str, str], front: Front) -> None:
+        """Start the driver under a keeper, which is nobody's child of asyncio: the job may outlive this hub."""
+        if shutil.which(argv[0], path=environment.get("PATH")) is None:
+            raise UserError("no-such-program", f"'{argv[0]}' cannot be started.", "Is it on PATH?")
+        process = subprocess.Popen(
+            [sys.executable, "-I", keeper.__file__, *argv],
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self._output = asyncio.ensure_future(self._relay(process, front))
 
-    async def _relay(self, process: asyncio.subprocess.Process, master: int, front: Front) -> None:
-        """Pass the pty's output to the front until the driver ends."""
+    async def _relay(self, process: subprocess.Popen[bytes], front: Front) -> None:
+        """Pass the driver's output to the front until it ends."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()
-        transport, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(master, "rb")
-        )
-
-        async def pump() -> None:
-            with contextlib.suppress(OSError):
-                while data := await reader.read(1 << 16):
-                    text = data.decode(errors="replace").replace("\r\n", "\n")
-                    front.channel.send_event("output", {"category": "stdout", "output": text})
-
-        pumping = asyncio.ensure_future(pump())
-        code = await process.wait()
-        await asyncio.wait([pumping], timeout=1.0)
-        pumping.cancel()
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), process.stdout)
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        while data := await reader.read(1 << 16):
+            front.channel.send_event("output", {"category": "stdout", "output": decoder.decode(data)})
         transport.close()
+        code = await asyncio.to_thread(process.wait)  # its output has ended, and it with it
         self.driver_exited(code if code >= 0 else 128 - code)
 
     def leave_running(self) -> None:

@@ -263,7 +263,8 @@ class Terminal:
         thread = body.get("threadId", 0)
         reason = str(body.get("description") or body.get("reason") or "pause")
         try:
-            self._report.stopped(await self._describe(thread, reason, body.get("text") or ""))
+            is_hit = bool(body.get("hitBreakpointIds"))
+            self._report.stopped(await self._describe(thread, reason, body.get("text") or "", is_hit=is_hit))
         except (DapError, TimeoutError) as e:
             if not self._is_ending:
                 self._report.notice("warning", f"a stop could not be shown: {e}")
@@ -271,11 +272,14 @@ class Terminal:
             with contextlib.suppress(DapError, TimeoutError):
                 await self._channel.request("continue", {"threadId": thread, "singleThread": True})
 
-    async def _describe(self, thread: int, reason: str, text: str) -> Stop:
+    async def _describe(self, thread: int, reason: str, text: str, *, is_hit: bool) -> Stop:
+        """A stop's place and values: where a breakpoint was hit, else the person's own innermost frame."""
         rank = await self._label(thread)
         ask = {"threadId": thread, "startFrame": 0, "levels": _MAX_FRAMES}
         frames = (await self._channel.request("stackTrace", ask, timeout=_ASK_SECONDS)).get("stackFrames", [])
         own = [frame for frame in frames if frame.get("presentationHint") != "subtle"] or frames
+        if is_hit and own[:1] != frames[:1]:
+            own = [*frames[:1], *own]
         values = [await self._evaluate(expression, own[0]["id"]) for expression in self._plan.prints if own]
         stack = [Frame(f["name"], (f.get("source") or {}).get("path", ""), f.get("line", 0)) for f in own]
         source = linecache.getline(stack[0].file, stack[0].line).strip() if stack else ""

@@ -74,13 +74,12 @@ def test_a_dormant_job_stops_after_attach_and_runs_on_after_leaving(tmp_path: Pa
 
 
 def test_the_jobs_end_ends_the_attached_terminal_with_its_code(tmp_path: Path) -> None:
-    with running(tmp_path) as (_, end):
-        with attach(tmp_path, "--break", f"loop.py:{LINE}") as attached:
-            assert attached.stderr is not None
-            next_stop(attached.stderr)
-            end.touch()
-            attached.stderr.read()
-            assert attached.wait(30) == 3
+    with running(tmp_path) as (_, end), attach(tmp_path, "--break", f"loop.py:{LINE}") as attached:
+        assert attached.stderr is not None
+        next_stop(attached.stderr)
+        end.touch()
+        attached.stderr.read()
+        assert attached.wait(30) == 3
 
 
 def test_no_run_to_attach_to_is_said(tmp_path: Path) -> None:
