@@ -8,7 +8,7 @@ from typing import Any
 
 from rankscope.hub.fleet import Fleet
 from rankscope.hub.member import Member
-from rankscope.wire import frames
+from rankscope.wire import frames, streams
 from rankscope.wire import messages as m
 from rankscope.wire.auth import HubSide, Refused
 from rankscope.wire.link import Endpoint, LinkBroken
@@ -70,7 +70,7 @@ class AgentPort:
         why = ""
         try:
             while True:
-                await self._one(member, await frames.read(reader))
+                await self._one(member, await streams.read(reader))
         except (OSError, asyncio.IncompleteReadError):
             pass
         except (frames.FrameError, LinkBroken, TypeError, ValueError) as e:
@@ -95,10 +95,10 @@ class AgentPort:
 
     async def _prove(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Member:
         side = HubSide(bytes.fromhex(self._endpoint.secret), self._endpoint.job)
-        writer.write(frames.pack(side.challenge(await frames.read(reader, frames.MAX_HANDSHAKE_FRAME))))
-        side.check(await frames.read(reader, frames.MAX_HANDSHAKE_FRAME))
+        writer.write(frames.pack(side.challenge(await streams.read(reader, frames.MAX_HANDSHAKE_FRAME))))
+        side.check(await streams.read(reader, frames.MAX_HANDSHAKE_FRAME))
         writer.write(frames.pack({"ok": True}))
-        opening = await frames.read(reader)
+        opening = await streams.read(reader)
         hello = m.decode(opening.get("hello") or {})
         if not isinstance(hello, m.Hello) or not hello.member:
             raise Refused("no hello after the handshake")

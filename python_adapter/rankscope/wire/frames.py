@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import struct
 from typing import Any
 
@@ -10,7 +9,7 @@ import msgpack
 
 MAX_FRAME = 64 * 1024 * 1024
 MAX_HANDSHAKE_FRAME = 4096
-_HEAD = struct.Struct(">I")
+HEAD = struct.Struct(">I")
 
 
 class FrameError(Exception):
@@ -22,10 +21,11 @@ def pack(raw: dict[str, Any]) -> bytes:
     body: bytes = msgpack.packb(raw, use_bin_type=True)
     if len(body) > MAX_FRAME:
         raise FrameError(f"a frame of {len(body)} bytes, more than {MAX_FRAME}")
-    return _HEAD.pack(len(body)) + body
+    return HEAD.pack(len(body)) + body
 
 
-def _unpack(body: bytes) -> dict[str, Any]:
+def unpack(body: bytes) -> dict[str, Any]:
+    """The map in a frame's body. Raises :class:`FrameError`."""
     try:
         raw = msgpack.unpackb(body, raw=False)
     except (ValueError, msgpack.UnpackException) as e:
@@ -48,22 +48,14 @@ class FrameParser:
 
     def next(self) -> dict[str, Any] | None:
         """The next whole frame, if there is one. Raises :class:`FrameError`."""
-        if len(self._buffer) < _HEAD.size:
+        if len(self._buffer) < HEAD.size:
             return None
-        size: int = _HEAD.unpack_from(self._buffer)[0]
+        size: int = HEAD.unpack_from(self._buffer)[0]
         if size > self.limit:
             raise FrameError(f"a frame of {size} bytes, more than {self.limit}")
-        end = _HEAD.size + size
+        end = HEAD.size + size
         if len(self._buffer) < end:
             return None
-        body = bytes(self._buffer[_HEAD.size : end])
+        body = bytes(self._buffer[HEAD.size : end])
         del self._buffer[:end]
-        return _unpack(body)
-
-
-async def read(reader: asyncio.StreamReader, limit: int = MAX_FRAME) -> dict[str, Any]:
-    """Read one frame. Raises :class:`FrameError`, or ``asyncio.IncompleteReadError`` at the end."""
-    size: int = _HEAD.unpack(await reader.readexactly(_HEAD.size))[0]
-    if size > limit:
-        raise FrameError(f"a frame of {size} bytes, more than {limit}")
-    return _unpack(await reader.readexactly(size))
+        return unpack(body)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rankscope.wire import frames
+from rankscope.wire import frames, streams
 from rankscope.wire.auth import AgentSide
 from rankscope.wire.messages import Hello, encode
 from support.small_hub import SmallHub
@@ -42,19 +42,19 @@ async def prove(hub: SmallHub, secret: bytes) -> tuple[Streams, dict[str, object
     reader, writer = await connected(hub)
     side = AgentSide(secret, hub.endpoint.job)
     writer.write(frames.pack(side.open()))
-    challenge = await frames.read(reader)
+    challenge = await streams.read(reader)
     answer = side.answer(challenge) if secret.hex() == hub.endpoint.secret else {"proof": b"x" * 32}
     writer.write(frames.pack(answer))
-    return (reader, writer), await frames.read(reader)
+    return (reader, writer), await streams.read(reader)
 
 
 async def join(hub: SmallHub, member: str, **hello: object) -> Streams:
-    streams, answer = await prove(hub, bytes.fromhex(hub.endpoint.secret))
+    link, answer = await prove(hub, bytes.fromhex(hub.endpoint.secret))
     assert answer == {"ok": True}
-    reader, writer = streams
+    reader, writer = link
     writer.write(frames.pack({"hello": {**encode(Hello(member=member, host="elsewhere")), **hello}, "seen": 0}))
-    assert await frames.read(reader) == {"seen": 0}
-    return streams
+    assert await streams.read(reader) == {"seen": 0}
+    return link
 
 
 def is_refused(hub: SmallHub, times: int) -> bool:
@@ -98,7 +98,7 @@ def test_what_is_no_agent_is_sent_away(tmp_path: Path, garbage: bytes) -> None:
         writer.write(garbage)
         await hub.until(lambda: hub.port.refused == 1, "a refusal")
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-            assert "refused" in await frames.read(reader)
+            assert "refused" in await streams.read(reader)
         assert not hub.fleet.members
 
     with_hub(tmp_path, work)
@@ -117,7 +117,7 @@ def test_a_member_that_lies_harms_only_itself(tmp_path: Path) -> None:
         await hub.until(lambda: any("unknown message 'Nonsense'" in text for text in hub.heard), "the refusal")
         honest.write(frames.pack({"n": 1, "a": 0, "m": {"t": "Notice", "text": "still here"}}))
         await hub.until(lambda: "still here" in hub.heard, "the honest member")
-        assert (await frames.read(honest_reader))["m"]["t"] == "Welcome"
+        assert (await streams.read(honest_reader))["m"]["t"] == "Welcome"
 
     with_hub(tmp_path, work)
 
