@@ -9,7 +9,7 @@ from rankscope.wire import frames
 
 
 async def read(reader: asyncio.StreamReader, limit: int = frames.MAX_FRAME) -> dict[str, Any]:
-    """Read one frame. Raises :class:`~rankscope.wire.frames.FrameError`, or ``asyncio.IncompleteReadError`` at the end."""
+    """Read one frame. Raises ``FrameError``, or ``asyncio.IncompleteReadError`` at the end."""
     size: int = frames.HEAD.unpack(await reader.readexactly(frames.HEAD.size))[0]
     if size > limit:
         raise frames.FrameError(f"a frame of {size} bytes, more than {limit}")

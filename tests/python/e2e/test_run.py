@@ -44,6 +44,19 @@ def test_an_error_in_a_printed_expression_is_shown() -> None:
     assert "ZeroDivisionError" in second["error"]
 
 
+def test_values_are_those_of_the_frame_that_was_hit_in_an_installed_package_too(tmp_path: Path) -> None:
+    package = tmp_path / "site-packages" / "tinypkg"
+    package.mkdir(parents=True)
+    source = package / "__init__.py"
+    source.write_text("def double(number):\n    answer = 2 * number\n    return answer\n")
+    path = os.pathsep.join([str(package.parent), environment()["PYTHONPATH"]])
+    under = run(["--break", f"{source}:3", "--print", "answer"], *python("uses_package.py"), PYTHONPATH=path)
+    [stop] = under.of("stopped")
+    assert (stop["stack"][0]["file"], stop["stack"][0]["line"]) == (str(source), 3)
+    assert stop["values"] == [{"expression": "answer", "value": "8", "error": ""}]
+    assert under.results == ["RESULT 8"]
+
+
 def test_a_condition_is_kept_per_rank() -> None:
     under = run(["--break", at("plain_ranks.py", "step", "@0,2 if step == 1")], *JOB)
     assert under.stops == ["world 0", "world 2"]
