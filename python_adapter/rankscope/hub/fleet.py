@@ -71,7 +71,6 @@ class Fleet:
         member.send(
             m.Welcome(
                 will_arm=will_arm,
-                release_after=self.endpoint.release_after,
                 raise_timeouts=self.endpoint.raise_timeouts,
                 rank=member.facts.rank,
                 node=member.facts.node,

@@ -120,7 +120,6 @@ class Welcome(Message):
     """
 
     will_arm: bool = False
-    release_after: float = 10.0
     raise_timeouts: bool = True
     rank: int | None = None
     node: int | None = None

@@ -9,7 +9,7 @@ import msgpack
 import pytest
 
 from rankscope.wire import messages
-from rankscope.wire.messages import Dap, Hello, Message, Welcome, decode, encode
+from rankscope.wire.messages import Dap, End, Hello, Message, decode, encode
 
 KINDS = [kind for kind in vars(messages).values() if isinstance(kind, type) and issubclass(kind, Message)]
 KINDS.remove(Message)
@@ -60,9 +60,9 @@ def test_a_wrong_shape_is_refused(raw: dict[str, Any], why: str) -> None:
 
 
 def test_a_whole_number_serves_as_seconds() -> None:
-    welcome = decode({"t": "Welcome", "release_after": 3})
-    assert isinstance(welcome, Welcome)
-    assert welcome.release_after == 3
+    end = decode({"t": "End", "grace": 3})
+    assert isinstance(end, End)
+    assert end.grace == 3
 
 
 def test_defaults_are_not_shared() -> None:
