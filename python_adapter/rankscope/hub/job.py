@@ -57,8 +57,6 @@ class Job:
         argv = job_argv(settings)
         environment = job_environment(self.id, self._file, settings.environment())
         cwd = settings.cwd or str(Path.cwd())
-        if not Path(cwd).is_dir():
-            raise UserError("no-such-folder", f"The working folder '{cwd}' does not exist.", "Mend 'cwd'.")
         self.exit_code = None
         self._exited.clear()
         self._ending = None

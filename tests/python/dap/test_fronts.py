@@ -187,8 +187,9 @@ def test_a_second_root_is_refused() -> None:
     async def work() -> None:
         async with FakeHub() as hub:
             await hub.root_session()
-            with pytest.raises(DapError, match="has a root session already"):
+            with pytest.raises(DapError, match="has a root session already") as caught:
                 await hub.root_session()
+            assert caught.value.code == "already-launched"
 
     run(work())
 

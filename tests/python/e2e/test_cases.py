@@ -118,6 +118,15 @@ def test_p8_a_method_behind_a_dispatch_decorator_stops_on_each_rank() -> None:
     assert under.results == ["RESULT [10, 11]"]
 
 
+@pytest.mark.torch
+def test_torchs_own_breakpoint_stops_that_rank_and_blocks_no_other() -> None:
+    job = program("torchrun"), "--standalone", "--nproc-per-node", "2", "torch_breakpoint.py"
+    under = run([], *job)
+    assert [(stop["rank"], stop["stack"][0]["function"]) for stop in under.of("stopped")] == [("world 1", "main")]
+    assert under.results == ["RESULT rank=0 total=1.0", "RESULT rank=1 total=1.0"]
+    assert under.exit_code == 0
+
+
 def test_p9_rank_sets_say_which_rank_stops() -> None:
     under = run(["--break", at("plain_ranks.py", "step", "@1-3:2")], *python("plain_ranks.py", "4", "1"))
     assert under.stops == ["world 1", "world 3"]

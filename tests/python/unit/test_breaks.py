@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,25 @@ from rankscope.errors import RankSetError
 from support.fake_hub import FakeHub
 
 
-def test_a_false_condition_costs_less_than_a_microsecond() -> None:
-    best = 1.0
+def _best(work: Callable[[], object]) -> float:
+    """CPU seconds of the fastest of five rounds."""
+    rounds = []
     for _ in range(5):
-        start = time.perf_counter()
-        for _ in range(10_000):
-            breaks.conditional_breakpoint(False)
-        best = min(best, (time.perf_counter() - start) / 10_000)
-    assert best < 1e-6
+        start = time.process_time()
+        for _ in range(20_000):
+            work()
+        rounds.append(time.process_time() - start)
+    return min(rounds)
+
+
+def test_a_false_condition_costs_little_more_than_a_call() -> None:
+    """A call takes some 50 ns, so this is well below a microsecond."""
+
+    def nothing(condition: bool = True, rank_filter: object = None) -> None:
+        del condition, rank_filter
+
+    ours = _best(lambda: breaks.conditional_breakpoint(False))
+    assert ours < 8 * _best(lambda: nothing(False))
 
 
 def test_without_a_hub_it_says_so_once(capsys: pytest.CaptureFixture[str]) -> None:
