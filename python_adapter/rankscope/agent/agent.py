@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rankscope.agent.debugger import Debugger
+from rankscope.agent.debugger import Debugger, hide_from_debugger
 from rankscope.agent.gate import Gate
 from rankscope.agent.hub_link import HubLink, LinkBroken, Refused
 from rankscope.ranks import RankFacts
@@ -67,7 +67,7 @@ class Agent:
         self._is_stopping = False
         self._pid = os.getpid()
         self.thread = threading.Thread(target=self._run, name="rankscope", daemon=True)
-        _hide_from_debugger(self.thread)
+        hide_from_debugger(self.thread)
 
     @property
     def is_linked(self) -> bool:
@@ -337,7 +337,7 @@ class Agent:
         if self._gate.offer(task):
             return
         helper = threading.Thread(target=self._connect, args=task, name="rankscope-arm", daemon=True)
-        _hide_from_debugger(helper)
+        hide_from_debugger(helper)
         helper.start()
 
     def _connect(self, port: int, token: str) -> None:
@@ -391,12 +391,6 @@ class Agent:
             self._release("the hub is gone")
             self._gate.open()
             _run_hooks(self.released_hooks)
-
-
-def _hide_from_debugger(thread: threading.Thread) -> None:
-    """debugpy neither traces nor stops a thread with these marks."""
-    thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
-    thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
 
 
 def _run_hooks(hooks: list[Callable[[], None]]) -> None:

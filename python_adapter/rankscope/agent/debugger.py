@@ -156,6 +156,12 @@ class Debugger:
             _stop_tracing()
 
 
+def hide_from_debugger(thread: threading.Thread) -> None:
+    """debugpy neither traces nor stops a thread with these marks."""
+    thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
+    thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
+
+
 def clear_after_fork() -> None:
     """In the forked child of an armed process: drop what it inherited of the debugger."""
     if "pydevd" in sys.modules:

@@ -88,14 +88,7 @@ class Fleet:
             self._identified(member, message)
         elif isinstance(message, m.ArmMe):
             will_arm = not member.is_greyed and not self.has_ended
-            member.send(
-                m.Settled(
-                    answers=message.ask,
-                    will_arm=will_arm and not member.is_armed,
-                    rank=member.facts.rank,
-                    files=self.wanted.files_for(member),
-                )
-            )
+            self._settle(member, message.ask, will_arm=will_arm)
             self._arm_or_go(member, will_arm, message.why)
         elif isinstance(message, m.Notice):
             self.notice(message.level, message.text, member)
@@ -105,6 +98,17 @@ class Fleet:
             if isinstance(message, m.Disarmed) and message.reason and member.is_armed:
                 self.notice("warning", f"debugger dropped: {message.reason}", member)
             member.handle(message)
+
+    def _settle(self, member: Member, ask: int, *, will_arm: bool) -> None:
+        """Answer a member that asked whether to wait."""
+        member.send(
+            m.Settled(
+                answers=ask,
+                will_arm=will_arm and not member.is_armed,
+                rank=member.facts.rank,
+                files=self.wanted.files_for(member),
+            )
+        )
 
     def _identified(self, member: Member, message: m.Identity) -> None:
         old = member.facts
@@ -117,14 +121,7 @@ class Fleet:
         self._place(member)
         will_arm = self._should_arm(member)
         if message.ask:
-            member.send(
-                m.Settled(
-                    answers=message.ask,
-                    will_arm=will_arm and not member.is_armed,
-                    rank=member.facts.rank,
-                    files=self.wanted.files_for(member),
-                )
-            )
+            self._settle(member, message.ask, will_arm=will_arm)
         self.changed(member)
         self._arm_or_go(member, will_arm, "its rank is known")
         if member.is_armed:
