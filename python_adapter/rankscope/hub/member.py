@@ -222,8 +222,10 @@ class Member:
         if body.get("clientAccessToken") != armed.token:
             raise DapError("something other than this process's debugpy answered")
         wait = self._fleet.start_wait
-        await client.request("initialize", INITIALIZE, wait)
-        await client.request("attach", self._fleet.wanted.attach_arguments(self), wait)
+        await asyncio.gather(  # debugpy serves them in this order
+            client.request("initialize", INITIALIZE, wait),
+            client.request("attach", self._fleet.wanted.attach_arguments(self), wait),
+        )
         await self._fleet.wanted.configure(self)
         await client.request("configurationDone", None, wait)
 
