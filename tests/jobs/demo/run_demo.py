@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -23,15 +24,25 @@ def line_of(mark):
 
 
 def run(argv):
-    """Run in the demo's folder, showing standard error as it comes; returns (exit status, output, stderr lines)."""
+    """Run in the demo's folder, showing what matters as it comes; returns (exit status, all lines)."""
     print(f"\n$ {' '.join(show(part) for part in argv)}", flush=True)
     started = time.monotonic()
-    process = subprocess.Popen(argv, cwd=HERE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen(argv, cwd=HERE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     lines = []
-    for line in process.stdout:
-        lines.append(line.rstrip("\n"))
-        if line.startswith(("RESULT", "rankscope:")):
-            print(line, end="", flush=True)
+
+    def read(stream):
+        for line in stream:
+            lines.append(line.rstrip("\n"))
+            if line.startswith(("RESULT", "rankscope:")):
+                sys.stdout.write(line)
+                sys.stdout.flush()
+
+    # The job and RankScope write to a stream each: in one pipe a line could end up inside another.
+    readers = [threading.Thread(target=read, args=(stream,)) for stream in (process.stdout, process.stderr)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join()
     status = process.wait(RUN_SECONDS)
     print(f"[exit status {status}, {time.monotonic() - started:.1f} s]", flush=True)
     return status, lines
