@@ -27,7 +27,19 @@ function isCurrent(folder, stamp) {
   return existsSync(file) && readFileSync(file, "utf8") === stamp;
 }
 
+/** The package's bytecode: pip makes it for what it installs, but not for what is installed from this checkout. */
+function compilePackage(folder) {
+  runLogged(join(folder, "compile.log"), join(folder, "bin", "python"), [
+    ...["-m", "compileall", "-q", join("python_adapter", "rankscope")],
+  ]);
+}
+
 function makeVenv(folder, python, requirements, hint) {
+  installInto(folder, python, requirements, hint);
+  compilePackage(folder);
+}
+
+function installInto(folder, python, requirements, hint) {
   const stamp = stampOf(`${ROOT} ${python.path} ${python.full}`, [CORE, requirements, PROJECT]);
   if (isCurrent(folder, stamp)) return;
   console.log(`setup: ${relative(ROOT, folder)} with Python ${python.full}${hint}`);
