@@ -16,6 +16,7 @@ from rankscope.dap.front_inspect import InspectRequests
 from rankscope.dap.messages import CAPABILITIES, DapError
 from rankscope.dap.progress import JoinProgress
 from rankscope.dap.sessions import Sessions
+from rankscope.dap.token_guard import TokenGuard
 from rankscope.errors import RankSetError, UserError
 from rankscope.hub import run_control
 from rankscope.hub.settings import LaunchSettings
@@ -35,8 +36,9 @@ _HELD_BACK_SECONDS = 15.5
 class Front(InspectRequests, ControlRequests, BreakpointRequests):
     """Serves one connection until it closes. Listens to the fleet and the wanted table meanwhile."""
 
-    def __init__(self, channel: Channel, hub: HubOfFront) -> None:
+    def __init__(self, channel: Channel, hub: HubOfFront, token: str = "") -> None:
         super().__init__(channel, hub)
+        self._handler = TokenGuard(self, token) if token else self
         self.sessions: Sessions | None = None
         self._ranks: RankSet | None = None
         self._progress = JoinProgress(channel, is_supported=False)
@@ -54,7 +56,7 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
         self.hub.fleet.listeners.append(self)
         self.hub.wanted.listeners.append(self._table_changed)
         try:
-            await self.channel.serve(self)
+            await self.channel.serve(self._handler)
         finally:
             self.hub.fleet.listeners.remove(self)
             self.hub.wanted.listeners.remove(self._table_changed)

@@ -10,12 +10,16 @@ import argparse
 import asyncio
 import json
 import os
+import secrets
 import signal
 import sys
 from functools import partial
 
 from rankscope.errors import UserError
 from rankscope.hub.server import Hub
+
+TOKEN_VARIABLE = "RANKSCOPE_EDITOR_TOKEN"  # noqa: S105 - the name of a variable
+"""A token for TCP of one's own choice; without it one is made and stands in the line that the hub prints."""
 
 
 async def _serve(editor: str) -> None:
@@ -37,7 +41,15 @@ async def _serve(editor: str) -> None:
     port = server.sockets[0].getsockname()[1] if kind == "tcp" else None
     if port is not None:
         hub.editor = f"tcp:{port}"
-    line = {"ready": True, "pid": os.getpid(), "editor": editor, "port": port, "job": hub.endpoint.job}
+        hub.token = os.environ.pop(TOKEN_VARIABLE, "") or secrets.token_hex(16)
+    line = {
+        "ready": True,
+        "pid": os.getpid(),
+        "editor": editor,
+        "port": port,
+        "token": hub.token or None,
+        "job": hub.endpoint.job,
+    }
     print(json.dumps(line), flush=True)
     hub.give_up_without_front()
     async with server:

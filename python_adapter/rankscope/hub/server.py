@@ -38,6 +38,7 @@ class Hub:
 
     def __init__(self, editor: str) -> None:
         self.editor = editor
+        self.token = ""
         self.folder = Path(tempfile.mkdtemp(prefix="rankscope-"))
         self._agent_socket = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self.endpoint = Endpoint(
@@ -114,7 +115,7 @@ class Hub:
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One DAP connection; returns when it has closed."""
         self._had_front = True
-        front = Front(Channel(reader, writer), self)
+        front = Front(Channel(reader, writer), self, self.token)
         self.fronts.append(front)
         try:
             await front.serve()

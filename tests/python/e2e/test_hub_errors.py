@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from rankscope.dap.channel import Channel
 from rankscope.dap.messages import DapError
 from rankscope.errors import UserError
 from rankscope.launch.hub_process import HubProcess
@@ -66,5 +67,34 @@ def test_a_terminal_that_fails_is_said() -> None:
         await channel.close()
         await serving
         await hub.close()
+
+    asyncio.run(case())
+
+
+def test_over_tcp_nothing_is_heard_before_the_token() -> None:
+    async def case() -> None:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "rankscope.hub", "--editor", "tcp:0"),
+            env=environment(),
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        said = json.loads(await asyncio.wait_for(process.stdout.readline(), 30))
+        channel = Channel(*await asyncio.open_connection("127.0.0.1", said["port"]))
+        client = NoTerminal()
+        serving = asyncio.ensure_future(channel.serve(client))
+        await channel.request("initialize", {})
+        for command in ("rankscope/ranks", "setBreakpoints", "evaluate", "terminate", "launch", "attach"):
+            with pytest.raises(DapError, match="token") as caught:
+                await channel.request(command, {"token": "guessed", "command": [sys.executable, "-V"]})
+            assert caught.value.code == "bad-token"
+        job = {"command": [sys.executable, "-V"], "console": "internalConsole", "token": said["token"]}
+        launching = asyncio.ensure_future(channel.request("launch", job))
+        await asyncio.wait_for(client.initialized.wait(), 10)
+        await channel.request("configurationDone")
+        await launching
+        await channel.request("disconnect")
+        await serving
+        assert await asyncio.wait_for(process.wait(), 30) == 0
 
     asyncio.run(case())
