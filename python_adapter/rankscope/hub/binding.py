@@ -51,6 +51,8 @@ class Binding:
             await self._send_lines(path)
             return
         entries = [entry for entry in self._wanted.entries(kind) if entry.concerns(self._member)]
+        if kind == "exception":
+            entries = [entry for entry in entries if self._is_thought_in(entry)]
         if not entries and kind not in self._has:
             return
         if kind == "function":
@@ -61,6 +63,11 @@ class Binding:
             self._has.add(kind)
         else:
             self._has.discard(kind)
+
+    def _is_thought_in(self, entry: Breakpoint) -> bool:
+        """As far as is known now. An exception filter has no condition that could test it in the process."""
+        ranks = entry.condition.ranks
+        return ranks is None or ranks.contains(self._member.facts.with_changes(is_final=True)) is True
 
     async def _send_lines(self, path: str) -> None:
         entries = self._concerned(path)

@@ -15,7 +15,8 @@ from rankscope.hub.settings import LaunchSettings
 from support.dap_client import Session
 from support.fake_ranks import FakeHub
 
-TRAIN = "/work/train.py"
+TRAIN = "/code/train.py"
+RAISED_AT_0 = {"filterId": "raised", "condition": "# @0"}
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
@@ -96,7 +97,7 @@ def test_a_burst_of_edits_ends_with_the_last() -> None:
             await asyncio.gather(*(set_lines(root, {"line": 1}, {"line": 2 + edit}) for edit in range(100)))
             for member in members:
                 assert [point["line"] for point in member.lines[TRAIN]] == [1, 101]
-            paths = [f"/work/{number}.py" for number in range(100)]
+            paths = [f"/code/{number}.py" for number in range(100)]
             await asyncio.gather(*(set_lines(root, {"line": 1}, path=path) for path in paths))
             for member in members:
                 assert all([point["line"] for point in member.lines[path]] == [1] for path in paths)
@@ -168,6 +169,21 @@ def test_exception_filters() -> None:
             assert [point["verified"] for point in body["breakpoints"]] == [False, False]
             assert "'odd': it is none of" in body["breakpoints"][0]["message"]
             assert one.exceptions == {"filters": []}
+
+    run(work())
+
+
+def test_an_exception_filter_goes_by_the_provisional_rank_until_the_final_one_is_known() -> None:
+    async def work() -> None:
+        async with FakeHub() as hub:
+            root = await hub.root_session(sessions="single")
+            member = await hub.fleet.join_rank(1, 2, is_final=False)
+            await root.request("setExceptionBreakpoints", {"filters": [], "filterOptions": [RAISED_AT_0]})
+            assert member.is_armed
+            assert not member.exceptions.get("filters")
+            member.facts = member.facts.with_changes(rank=0, is_final=True)
+            await hub.wanted.configure(cast("Member", member))
+            assert member.exceptions == {"filters": ["raised"]}
 
     run(work())
 

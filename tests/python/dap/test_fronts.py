@@ -13,7 +13,7 @@ from rankscope.dap.messages import DapError
 from support.dap_client import Session
 from support.fake_ranks import FakeHub, configure
 
-TRAIN = "/work/train.py"
+TRAIN = "/code/train.py"
 LINE = {TRAIN: [{"line": 10}]}
 
 

@@ -102,7 +102,7 @@ class FakeMember:
     async def ask(self, what: str, arguments: dict[str, Any], *, timeout: float = 3.0) -> dict[str, Any]:
         if what == "paths":
             return {"found": {one["path"]: self.copies.get(one["path"], [one["path"]]) for one in arguments["paths"]}}
-        frames = [{"name": "all_reduce", "path": "/work/train.py", "line": 9}]
+        frames = [{"name": "all_reduce", "path": "/code/train.py", "line": 9}]
         return {"threads": [{"thread": "MainThread", "ident": 1, "is_main": True, "frames": frames}]}
 
     async def debug(
@@ -140,7 +140,7 @@ class FakeMember:
         return {"threads": [{"id": 7, "name": "MainThread"}, {"id": 8, "name": "Thread-1"}]}
 
     def _on_stackTrace(self, arguments: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
-        path = next(iter(self.lines), "/work/train.py")
+        path = next(iter(self.lines), "/code/train.py")
         frames = [
             {"id": 50 + at, "name": f"f{at}", "line": 10 + at, "column": 1, "source": {"path": path}}
             for at in range(30)
