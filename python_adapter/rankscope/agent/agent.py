@@ -122,6 +122,10 @@ class Agent:
             self.serve_start(timeout)
         return self.is_armed
 
+    def created(self, actor: str, label: str) -> None:
+        """Tell the hub of a Ray actor that this process has asked for."""
+        self._call(lambda: self._link.send(m.Created(actor=actor, label=label)))
+
     def notice(self, level: str, text: str) -> None:
         """Say something to the person at the hub."""
         self._call(lambda: self._link.send(m.Notice(level=level, text=text)))

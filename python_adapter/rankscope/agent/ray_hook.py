@@ -71,6 +71,7 @@ def install() -> None:
     imports.after_import("ray._private.worker", _wrap_worker)
     imports.after_import("ray.client_builder", _wrap_client_builder)
     imports.after_import("ray", _wrap_init)
+    imports.after_import("ray.actor", _wrap_actor_class)
 
 
 def _with_agent(runtime_env: Any) -> Any:
@@ -186,6 +187,21 @@ def _wrap_init(module: ModuleType) -> None:
         return made
 
     module.init = init  # type: ignore[attr-defined]
+
+
+def _wrap_actor_class(module: ModuleType) -> None:
+    """Workers join in any order; only who creates actors knows theirs."""
+    own = module.ActorClass._remote
+
+    @functools.wraps(own)
+    def _remote(self: Any, *args: Any, **kwargs: Any) -> Any:
+        handle = own(self, *args, **kwargs)
+        agent: Any = getattr(sys.modules.get("rankscope.agent.agent"), "current", None)
+        with contextlib.suppress(Exception):
+            agent.created(handle._actor_id.hex(), self.__ray_metadata__.class_name)
+        return handle
+
+    module.ActorClass._remote = _remote
 
 
 def _after_init() -> None:

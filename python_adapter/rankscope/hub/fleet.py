@@ -18,6 +18,28 @@ if TYPE_CHECKING:
     from rankscope.hub.breakpoints import Wanted
 
 
+class CreationOrder:
+    """Numbers the actors of each class as they were created; the number of one that has ended is given again."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, tuple[str, int]] = {}
+
+    def note(self, actor: str, label: str) -> None:
+        """An actor was asked for; nothing when it is known (a named one that was there already)."""
+        if actor not in self._numbers:
+            taken = {number for known, number in self._numbers.values() if known == label}
+            free = next(number for number in range(len(taken) + 1) if number not in taken)
+            self._numbers[actor] = (label, free)
+
+    def number(self, actor: str) -> int | None:
+        """Its place among those of its class; ``None`` when nobody of the job said to have created it."""
+        return self._numbers[actor][1] if actor in self._numbers else None
+
+    def forget(self, actor: str) -> None:
+        """It has ended."""
+        self._numbers.pop(actor, None)
+
+
 class FleetListener(Protocol):
     """What a front is told. All calls are on the loop and must not block."""
 
@@ -39,6 +61,7 @@ class Fleet:
         self.ranks: RankSet | None = None
         self.has_ended = False
         self._is_any_armed = False
+        self._created = CreationOrder()
         self._nodes: list[tuple[str, str]] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -90,6 +113,8 @@ class Fleet:
             will_arm = not member.is_greyed and not self.has_ended
             self._settle(member, message.ask, will_arm=will_arm)
             self._arm_or_go(member, will_arm, message.why)
+        elif isinstance(message, m.Created):
+            self._created.note(message.actor, message.label)
         elif isinstance(message, m.Notice):
             self.notice(message.level, message.text, member)
         elif isinstance(message, m.Leaving):
@@ -137,9 +162,11 @@ class Fleet:
         ]
         predecessor = _predecessor(member, others)
         if facts.role == "rank" and facts.rank is None:
+            created = self._created.number(str(member.hello.ray.get("actor_id") or ""))
             taken = {other.facts.rank for other in others if other.is_live}
             free = next(number for number in range(len(others) + 1) if number not in taken)
-            facts = facts.with_changes(rank=free if predecessor is None else predecessor.facts.rank)
+            provisional = free if created is None or created in taken else created
+            facts = facts.with_changes(rank=provisional if predecessor is None else predecessor.facts.rank)
         member.facts = facts
         if predecessor is None and facts.is_final and facts.role == "rank":
             same = [other for other in others if other.facts.rank == facts.rank and not other.is_live]
@@ -175,6 +202,7 @@ class Fleet:
         if not member.is_live:
             return
         member.close(state)
+        self._created.forget(str(member.hello.ray.get("actor_id") or ""))
         for listener in list(self.listeners):
             listener.member_left(member)
 

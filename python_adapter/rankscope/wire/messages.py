@@ -62,6 +62,14 @@ class Identity(Message):
 
 
 @dataclass(slots=True)
+class Created(Message):
+    """This member has asked Ray for an actor of the class ``label``; the order of creation is a provisional rank."""
+
+    actor: str = ""
+    label: str = ""
+
+
+@dataclass(slots=True)
 class Armed(Message):
     """debugpy is connected to the agent, or ``error`` says why not. It proves itself by ``token``."""
 
