@@ -31,6 +31,7 @@ POLITE_SECONDS = 3.0
 FORCED_SECONDS = 1.5
 LINGER_SECONDS = 3.0
 _TERMINAL_SECONDS = 30.0
+_LAST_WORDS_SECONDS = 0.5
 
 
 class Job:
@@ -100,7 +101,8 @@ class Job:
             front.channel.send_event("output", {"category": "stdout", "output": decoder.decode(data)})
         transport.close()
         code = await asyncio.to_thread(process.wait)  # its output has ended, and it with it
-        self.driver_exited(code if code >= 0 else 128 - code)
+        if self._output is asyncio.current_task():  # else this was the driver before a restart
+            self.driver_exited(code if code >= 0 else 128 - code)
 
     def leave_running(self) -> None:
         """The editor has left and wants the job to go on: from now on it is nobody's to end."""
@@ -130,6 +132,8 @@ class Job:
             _signal(pid, signal.SIGTERM)
         await _until(lambda: not processes(self.id) and not self._fleet.select(None), POLITE_SECONDS - 1.0)
         await self._force()
+        if self._output is not None:
+            await asyncio.wait([self._output], timeout=_LAST_WORDS_SECONDS)
         if self.exit_code is None:
             self.exit_code = 128 + signal.SIGTERM
             self._exited.set()
