@@ -18,6 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from rankscope.agent.debugger import Debugger, hide_from_debugger
@@ -30,6 +31,7 @@ from rankscope.wire.link import HEARTBEAT_SECONDS, Endpoint
 
 current: Agent | None = None
 
+_BOTH = selectors.EVENT_READ | selectors.EVENT_WRITE
 _RETRY_SECONDS = 0.25
 _RETRY_LATER_SECONDS = 5.0
 _GIVE_UP_SECONDS = 600.0
@@ -160,15 +162,13 @@ class Agent:
 
     def _run(self) -> None:
         try:
-            while not (self._is_stopping and not self._link.wants_to_write):
+            while not self._is_gone and (not self._is_stopping or self._link.wants_to_write):
                 try:
                     self._turn()
-                except (OSError, FrameError) as e:
-                    self._link_lost(str(e))
+                except (OSError, FrameError):
+                    self._link_lost()
                 except (Refused, LinkBroken, TypeError) as e:
                     self._give_up(str(e))
-                if self._is_gone:
-                    break
         finally:
             self._release("" if self._is_stopping else "the agent ended")
             self._is_gone = True
@@ -196,15 +196,11 @@ class Agent:
         writable: list[socket.socket] = []
         watched = {self._wake_in: selectors.EVENT_READ}
         if self._link.socket is not None:
-            watched[self._link.socket] = selectors.EVENT_READ | (
-                selectors.EVENT_WRITE if self._link.wants_to_write else 0
-            )
+            watched[self._link.socket] = _BOTH if self._link.wants_to_write else selectors.EVENT_READ
         if self._debugger.listener is not None:
             watched[self._debugger.listener] = selectors.EVENT_READ
         if self._debugger.relay is not None:
-            watched[self._debugger.relay] = selectors.EVENT_READ | (
-                selectors.EVENT_WRITE if self._debugger.wants_to_write else 0
-            )
+            watched[self._debugger.relay] = _BOTH if self._debugger.wants_to_write else selectors.EVENT_READ
         self._watch(watched)
         for key, mask in self._selector.select(self._patience()):
             sock: Any = key.fileobj
@@ -244,7 +240,7 @@ class Agent:
             if now - self._link.spoke_at >= HEARTBEAT_SECONDS:
                 self._link.heartbeat()
             if now - self._link.heard_at > self._endpoint.release_after:
-                self._link_lost("the hub is silent", since=self._link.heard_at)
+                self._link_lost(since=self._link.heard_at)
         if self._lost_at is not None and now - self._lost_at > self._endpoint.release_after:
             self._hub_gone()
             if now - self._lost_at > _GIVE_UP_SECONDS:
@@ -269,8 +265,7 @@ class Agent:
         for message in self._link.arrived():
             self._handle(message)
 
-    def _link_lost(self, why: str, since: float | None = None) -> None:
-        del why
+    def _link_lost(self, since: float | None = None) -> None:
         self._link.close()
         if self._lost_at is None:
             self._lost_at = since or time.monotonic()
@@ -299,7 +294,7 @@ class Agent:
         elif isinstance(message, m.Ready):
             self._arm_deadline = None
             self.is_armed = True
-            _run_hooks(self.armed_hooks)
+            self._run_hooks(self.armed_hooks)
             self._gate.open()
         elif isinstance(message, m.Disarm):
             self._release("")
@@ -315,9 +310,7 @@ class Agent:
             self.settings = message
             if message.node is not None:
                 self.facts = self.facts.with_changes(node=message.node)
-        for watcher in self.file_watchers:
-            with contextlib.suppress(Exception):
-                watcher(message.files)
+        self._run_hooks([partial(watcher, message.files) for watcher in self.file_watchers])
         answers = self._link.hello.waits if isinstance(message, m.Welcome) else message.answers == self._gate.question
         if answers and not message.will_arm:
             self._gate.open()
@@ -384,7 +377,7 @@ class Agent:
             self.is_armed = False
             with contextlib.suppress(LinkBroken, OSError):
                 self._link.send(m.Disarmed(reason=reason))
-            _run_hooks(self.released_hooks)
+            self._run_hooks(self.released_hooks)
         if reason:
             self._gate.open()
 
@@ -394,10 +387,12 @@ class Agent:
             self._is_free = True
             self._release("the hub is gone")
             self._gate.open()
-            _run_hooks(self.released_hooks)
+            self._run_hooks(self.released_hooks)
 
-
-def _run_hooks(hooks: list[Callable[[], None]]) -> None:
-    for hook in hooks:
-        with contextlib.suppress(Exception):
-            hook()
+    def _run_hooks(self, hooks: Sequence[Callable[[], None]]) -> None:
+        """One that fails is told and keeps no other from running."""
+        for hook in hooks:
+            try:
+                hook()
+            except Exception as e:
+                self.notice("error", f"RankScope failed in {getattr(hook, '__name__', hook)}: {e!r}")

@@ -84,8 +84,8 @@ def _arm(why: str) -> None:
     try:
         if agent.is_armed or agent.arm_here(why, _arm_seconds):
             _is_watching = False
-    except Exception:
-        pass
+    except Exception as e:
+        agent.notice("error", f"this child could not be armed: {e!r}")
     finally:
         _busy.is_busy = False
 
