@@ -308,6 +308,8 @@ class Agent:
             self.facts = self.facts.with_changes(rank=message.rank)
         if isinstance(message, m.Welcome):
             self.settings = message
+            if message.prepares:
+                self._start_helper("rankscope-prepare", self._debugger.prepare)
             if message.node is not None:
                 self.facts = self.facts.with_changes(node=message.node)
         self._run_hooks([partial(watcher, message.files) for watcher in self.file_watchers])
@@ -333,7 +335,10 @@ class Agent:
         self._arm_deadline = time.monotonic() + self._endpoint.start_wait
         if self._gate.offer(task):
             return
-        helper = threading.Thread(target=self._connect, args=task, name="rankscope-arm", daemon=True)
+        self._start_helper("rankscope-arm", partial(self._connect, *task))
+
+    def _start_helper(self, name: str, work: Callable[[], None]) -> None:
+        helper = threading.Thread(target=work, name=name, daemon=True)
         hide_from_debugger(helper)
         helper.start()
 

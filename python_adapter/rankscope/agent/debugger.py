@@ -16,6 +16,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 _CHUNK = 1 << 16
@@ -65,17 +66,26 @@ class Debugger:
         port: int = self.listener.getsockname()[1]
         return port, self.token
 
+    def prepare(self) -> None:
+        """Load debugpy, on a helper thread, while this process waits for work; :meth:`connect` tells what fails."""
+        with contextlib.suppress(Exception):
+            self._load()
+
     def connect(self, port: int, token: str) -> None:
         """Import debugpy and connect it. Blocks until it is configured or the relay is closed.
 
         Raises what debugpy raises; ``ImportError`` where it is not installed.
         """
         self._has_traced = True
+        self._load()("connect")(("127.0.0.1", port), access_token=token)
+
+    def _load(self) -> Callable[[str], Callable[..., Any]]:
+        """Import debugpy, whose parts come with its first call; returns where its own functions are."""
         os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
         from rankscope.agent import guards
 
         guards.original("configure")(subProcess=False)
-        guards.original("connect")(("127.0.0.1", port), access_token=token)
+        return guards.original
 
     def accept(self) -> None:
         """Take the one connection and close the listener."""

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 ANSWER_SECONDS = 2.0
 QUIET_SECONDS = 2.0
 _INSTALLED = ("/site-packages/", "/dist-packages/")
+# What a process is taken for of which nothing is known yet but that it may become a rank.
+_SOME_RANK = RankFacts(role="rank")
 
 
 Table = dict[tuple[str, str], list[Breakpoint]]
@@ -157,6 +159,13 @@ class Wanted:
         if self.settings.stop_on_entry and member.facts.role == DRIVER:
             return True
         return any(entry.arms and entry.concerns(member) for entry in self.all())
+
+    def may_arm_ranks(self) -> bool:
+        """Whether a process of which nothing is known yet may need the debugger once it is a rank."""
+        return any(
+            entry.arms and (entry.condition.ranks is None or entry.condition.ranks.contains(_SOME_RANK) is not False)
+            for entry in self.all()
+        )
 
     def files_for(self, member: Member) -> list[str]:
         """The paths a dormant member watches for: those of breakpoints that may concern it, spelled every known way."""

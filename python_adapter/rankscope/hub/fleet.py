@@ -94,6 +94,7 @@ class Fleet:
         member.send(
             m.Welcome(
                 will_arm=will_arm,
+                prepares=member.facts.role == "idle" and self.wanted.may_arm_ranks(),
                 raise_timeouts=self.endpoint.raise_timeouts,
                 rank=member.facts.rank,
                 node=member.facts.node,

@@ -125,9 +125,11 @@ class Welcome(Message):
 
     ``will_arm``: an :class:`Arm` follows, so a member that waits goes on waiting.
     ``files``: member paths that have breakpoints (a dormant child watches for them).
+    ``prepares``: an idle worker loads its debugger now, since what it becomes may need it.
     """
 
     will_arm: bool = False
+    prepares: bool = False
     raise_timeouts: bool = True
     rank: int | None = None
     node: int | None = None

@@ -56,6 +56,22 @@ def test_shares_and_merged_answers() -> None:
     run(work())
 
 
+@pytest.mark.parametrize(
+    ("condition", "may"), [("", True), ("# @2", True), ("# @actor/0", True), ("# @local:1", True), ("# @driver", False)]
+)
+def test_idle_workers_are_prepared_when_what_they_become_may_need_it(condition: str, *, may: bool) -> None:
+    async def work() -> None:
+        wanted = Wanted()
+        assert not wanted.may_arm_ranks()
+        await wanted.set_lines(TRAIN, [{"line": 3, "condition": condition}])
+        assert wanted.may_arm_ranks() is may
+        await wanted.set_lines(TRAIN, [])
+        await wanted.set_exceptions(["uncaught"], [])
+        assert not wanted.may_arm_ranks()
+
+    run(work())
+
+
 def test_a_malformed_expression_never_reaches_a_member() -> None:
     async def work() -> None:
         async with FakeHub() as hub:

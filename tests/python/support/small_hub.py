@@ -31,6 +31,9 @@ class _OneBreakpoint:
     def wants(self, member: Member) -> bool:
         return bool(self._line)
 
+    def may_arm_ranks(self) -> bool:
+        return bool(self._line)
+
     def files_for(self, member: Member) -> list[str]:
         return [self._path]
 
