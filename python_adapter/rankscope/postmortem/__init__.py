@@ -1,0 +1,1 @@
+"""What is kept of a process that dies, and how it is read again."""
