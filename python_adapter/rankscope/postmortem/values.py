@@ -12,7 +12,7 @@ import itertools
 import re
 import time
 import types
-from collections import OrderedDict, defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -195,13 +195,12 @@ class Keeper:
             return
         self._unfold(node, parts, size, depth + 1)
 
-    def _unfold(self, node: Node, parts: Iterator[tuple[Any, Any]], size: int, depth: int) -> None:
+    def _unfold(self, node: Node, parts: Iterator[tuple[str, Any]], size: int, depth: int) -> None:
         kids: list[list[Any]] = []
-        for name, part in itertools.islice(parts, self._limits.width):
+        for text, part in itertools.islice(parts, self._limits.width):
             if len(self.nodes) >= self._limits.values:
                 self._cut("values", size - len(kids))
                 break
-            text = name if isinstance(name, str) else f"[{self._key(name)}]"
             if is_secret(text):
                 kids.append([text, self._masked()])
             else:
@@ -217,16 +216,6 @@ class Keeper:
     def _masked(self) -> int:
         self.nodes.append({"type": "", "text": MASK})
         return len(self.nodes) - 1
-
-    def _key(self, key: Any) -> str:
-        kind = type(key)
-        if kind is str:
-            return repr(key[:80])
-        if kind in _PLAIN and not (kind is int and key.bit_length() > _MAX_INT_BITS):
-            return repr(key)[:80]
-        if kind is tuple:
-            return "(" + ", ".join(self._key(part) for part in key[:4]) + (", …)" if len(key) > 4 else ")")
-        return f"<{type_name(kind)}>"
 
     def _clip(self, text: str, size: int) -> str:
         if size <= self._limits.text:
@@ -267,7 +256,19 @@ def _function_text(function: Any) -> str:
     return f"<function {getattr(function, '__qualname__', '?')}{where}>"
 
 
-def _parts(value: Any) -> tuple[Iterator[tuple[Any, Any]], int, str]:
+def _key(key: Any) -> str:
+    """A dict's key in one line."""
+    kind = type(key)
+    if kind is str:
+        return repr(key[:80])
+    if kind in _PLAIN and not (kind is int and key.bit_length() > _MAX_INT_BITS):
+        return repr(key)[:80]
+    if kind is tuple:
+        return "(" + ", ".join(_key(part) for part in key[:4]) + (", …)" if len(key) > 4 else ")")
+    return f"<{type_name(kind)}>"
+
+
+def _parts(value: Any) -> tuple[Iterator[tuple[str, Any]], int, str]:
     """A value's parts by name, how many there are, and its own line. Only methods of builtin classes are called."""
     head = type_name(type(value))
     for base, read in _CONTAINERS:
@@ -300,14 +301,16 @@ def _attributes(value: Any) -> dict[str, Any]:
     return found
 
 
-def _indexed(read: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[tuple[Any, Any]]]:
-    return lambda value: ((index, part) for index, part in enumerate(read(value)))
+def _items(value: Any) -> Iterator[tuple[str, Any]]:
+    return ((f"[{_key(key)}]", part) for key, part in dict.items(value))
 
 
-_CONTAINERS: tuple[tuple[type, Callable[[Any], Iterator[tuple[Any, Any]]]], ...] = (
-    (OrderedDict, lambda value: iter(dict.items(value))),
-    (defaultdict, lambda value: iter(dict.items(value))),
-    (dict, lambda value: iter(dict.items(value))),
+def _indexed(read: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[tuple[str, Any]]]:
+    return lambda value: ((f"[{index}]", part) for index, part in enumerate(read(value)))
+
+
+_CONTAINERS: tuple[tuple[type, Callable[[Any], Iterator[tuple[str, Any]]]], ...] = (
+    (dict, _items),
     (list, _indexed(list.__iter__)),
     (tuple, _indexed(tuple.__iter__)),
     (set, _indexed(set.__iter__)),
