@@ -99,14 +99,18 @@ class Contents:
 
 def read(path: Path, kind: str) -> Contents:
     """Every sound entry of a file. A file that is absent, torn, foreign or newer is no error: it is told."""
-    found = Contents()
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        return found
+        return Contents()
     except OSError as e:
-        found.problems.append(f"{path.name} cannot be read: {e.strerror or e}.")
-        return found
+        return Contents(problems=[f"{path.name} cannot be read: {e.strerror or e}."])
+    return read_bytes(data, path.name, kind)
+
+
+def read_bytes(data: bytes, name: str, kind: str, *, is_whole: bool = True) -> Contents:
+    """The same of a file's content, or of its beginning, whose end is torn as a matter of course."""
+    found = Contents()
     skipped = 0
     head: Entry | None = None
     for entry in _entries(data):
@@ -116,19 +120,19 @@ def read(path: Path, kind: str) -> Contents:
             head = entry
         else:
             found.entries.append(entry)
-    if skipped:
-        found.problems.append(f"{path.name}: {skipped:,} bytes are damaged and were skipped.")
+    if skipped and is_whole:
+        found.problems.append(f"{name}: {skipped:,} bytes are damaged and were skipped.")
     if head is None:
-        found.problems.append(f"{path.name} does not begin like a record's file.")
+        found.problems.append(f"{name} does not begin like a record's file.")
         return found
     dropped = head.get("dropped", 0)
     found.dropped = dropped if isinstance(dropped, int) else 0
     if head.get("kind") != kind:
-        found.problems.append(f"{path.name} holds {head.get('kind')!r}, not {kind!r}.")
+        found.problems.append(f"{name} holds {head.get('kind')!r}, not {kind!r}.")
         found.entries.clear()
     version = head.get("rankscope")
     if not isinstance(version, int) or version > VERSION:
-        found.problems.append(f"{path.name} is of a newer version ({version}); what is unknown in it is left out.")
+        found.problems.append(f"{name} is of a newer version ({version}); what is unknown in it is left out.")
     return found
 
 

@@ -1,0 +1,99 @@
+"""A run's dumps in its record: written while it runs, opened later, one file a process, read when it is looked into."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rankscope import journal
+from rankscope.postmortem.repair import repaired
+
+DUMPS = "dumps"
+FINDINGS = "findings.msgpack"
+_KIND = "dump"
+_HEAD_BYTES = 64 << 10
+_MAX_DUMP_BYTES = 64 << 20
+
+About = dict[str, Any]
+
+
+def save(folder: Path, about: About, dump: dict[str, Any]) -> Path:
+    """Keep one process's dump; ``about`` is the member as the hub describes it. Raises ``OSError``."""
+    target = folder / DUMPS
+    target.mkdir(parents=True, exist_ok=True, mode=0o700)
+    name = re.sub(r"[^\w.-]+", "-", str(about.get("label") or "process"))[:60]
+    path = target / f"{about.get('episode', 0):03}-{about.get('number', 0):04}-{name}.msgpack"
+    new = path.with_suffix(".new")
+    head = journal.pack({"rankscope": journal.VERSION, "kind": _KIND})
+    new.write_bytes(head + journal.pack({"about": about}) + journal.pack({"dump": dump}))
+    new.replace(path)
+    return path
+
+
+@dataclass
+class Kept:
+    """One process's dump: who it was, and how to read the rest."""
+
+    about: About
+    load: Callable[[], dict[str, Any]]
+
+
+@dataclass
+class KeptRun:
+    """What a record's folder holds. ``problems`` are sentences for a person about what is not sound."""
+
+    kept: list[Kept] = field(default_factory=list)
+    findings: list[dict[str, Any]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def open_run(folder: Path) -> KeptRun:
+    """Everything sound in a record's folder, the failed process first. Reads no dump but its first lines."""
+    run = KeptRun()
+    found = journal.read(folder / FINDINGS, "findings")
+    run.findings, run.problems = found.entries, found.problems
+    if found.dropped:
+        run.problems.append(f"{found.dropped} older findings were dropped when {FINDINGS} was full.")
+    for path in sorted((folder / DUMPS).glob("*.msgpack")):
+        about = _about(path, run.problems)
+        if about is not None:
+            run.kept.append(Kept(about, lambda path=path: _load(path)))  # type: ignore[misc]
+    if run.kept:
+        last = max(_count(kept.about, "episode") for kept in run.kept)
+        run.kept = [kept for kept in run.kept if _count(kept.about, "episode") == last]
+    run.kept.sort(key=lambda kept: (not kept.about.get("failed"), _count(kept.about, "number")))
+    return run
+
+
+def _count(about: About, name: str) -> int:
+    value = about.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _about(path: Path, problems: list[str]) -> About | None:
+    try:
+        with path.open("rb") as file:
+            start = file.read(_HEAD_BYTES)
+        size = path.stat().st_size
+    except OSError as e:
+        problems.append(f"{path.name} cannot be read: {e.strerror or e}.")
+        return None
+    found = journal.read_bytes(start, path.name, _KIND, is_whole=size <= _HEAD_BYTES)
+    problems += found.problems
+    about = next((entry["about"] for entry in found.entries if isinstance(entry.get("about"), dict)), None)
+    if about is None:
+        problems.append(f"{path.name} does not say whose it is, and is left out.")
+    return about
+
+
+def _load(path: Path) -> dict[str, Any]:
+    """A dump with every part that a reader relies on, whatever the file lacks."""
+    empty: dict[str, Any] = {"threads": [], "frames": [], "nodes": [], "sources": {}, "exception": None, "cut": {}}
+    if path.stat().st_size > _MAX_DUMP_BYTES:
+        return empty
+    found = journal.read(path, _KIND)
+    sound: list[dict[str, Any]] = [entry["dump"] for entry in found.entries if isinstance(entry.get("dump"), dict)]
+    return repaired({**empty, **(sound[0] if sound else {})})
