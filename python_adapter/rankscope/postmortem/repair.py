@@ -51,7 +51,7 @@ def _repaired_sources(sources: Any) -> dict[str, dict[str, str]]:
 def _repaired_exception(error: Any, frames: list[Any], depth: int) -> dict[str, Any] | None:
     if not isinstance(error, dict) or depth > _MAX_CHAIN:
         return None
-    found = {
+    found: dict[str, Any] = {
         "type": str(error.get("type", "?")),
         "message": str(error.get("message", "")),
         "frames": [number for number in _list(error.get("frames")) if _points(number, frames)],
