@@ -22,7 +22,7 @@ export default tseslint.config(
   },
   {
     // what runs outside the editor prints
-    files: ["tests/support/*.mjs"],
-    languageOptions: { globals: { console: "readonly", process: "readonly" } },
+    files: ["tests/support/*.mjs", "tests/bench/*.mjs"],
+    languageOptions: { globals: { Buffer: "readonly", console: "readonly", process: "readonly" } },
   },
 );

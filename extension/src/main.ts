@@ -3,8 +3,15 @@
 import * as vscode from "vscode";
 
 import { COMMANDS } from "./contributions.js";
+import { BreakpointRanks } from "./debug/breakpoints.js";
+import { ChildSessions } from "./debug/childSessions.js";
+import { Configuration } from "./debug/configuration.js";
+import { DescriptorFactory } from "./debug/descriptorFactory.js";
+import { Gutter } from "./debug/gutter.js";
 import { Jobs } from "./debug/jobs.js";
+import { RunControl } from "./debug/runControl.js";
 import { Log } from "./log.js";
+import { RanksView } from "./views/ranksView.js";
 
 export function activate(context: vscode.ExtensionContext): void {
   const log = new Log();
@@ -15,5 +22,12 @@ export function activate(context: vscode.ExtensionContext): void {
     vscode.commands.registerCommand(COMMANDS.showLog, () => {
       log.channel.show();
     }),
+    new Configuration(log, context),
+    new DescriptorFactory(log, context),
+    new ChildSessions(jobs, log),
+    new RunControl(jobs, log),
+    new RanksView(jobs, log),
+    new BreakpointRanks(jobs, log),
+    new Gutter(jobs),
   );
 }

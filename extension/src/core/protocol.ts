@@ -95,6 +95,11 @@ export interface Requests {
   };
   /** Open a session that does not open by itself (beyond `maxSessions`). */
   "rankscope/openSession": { arguments: { session: string }; result: Record<string, never> };
+  /**
+   * Let the editor's focus go to a stopped member: its `stopped` event comes again without `preserveFocusHint`, after that of
+   * `from` (the member focused now) came with one. An editor has no other way to be told.
+   */
+  "rankscope/focus": { arguments: { member: string; from?: string }; result: Record<string, never> };
 }
 
 export interface Events {

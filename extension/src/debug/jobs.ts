@@ -3,24 +3,11 @@
 import * as vscode from "vscode";
 
 import { DEBUG_TYPE } from "../contributions.js";
-import type { BreakpointStatus, Events, Member, Requests } from "../core/protocol.js";
+import { memberAt } from "../core/focus.js";
+import type { ChildConfiguration, Events, Member } from "../core/protocol.js";
+import { type Asked, Job } from "./job.js";
 
-/** One job. Its facts are the hub's, as of the last event. */
-export class Job {
-  members: readonly Member[] = [];
-  breakpoints: readonly BreakpointStatus[] = [];
-
-  constructor(readonly session: vscode.DebugSession) {}
-
-  get name(): string {
-    return this.session.configuration.name;
-  }
-
-  /** Ask the hub. Rejects with the hub's own sentence. */
-  request<K extends keyof Requests>(command: K, args: Requests[K]["arguments"]): Promise<Requests[K]["result"]> {
-    return Promise.resolve(this.session.customRequest(command, args)) as Promise<Requests[K]["result"]>;
-  }
-}
+export { Job } from "./job.js";
 
 /** Every job that runs, and the one that is looked at. */
 export class Jobs implements vscode.Disposable {
@@ -30,21 +17,28 @@ export class Jobs implements vscode.Disposable {
   private readonly started = this.emitter<Job>();
   private readonly ended = this.emitter<Job>();
   private readonly ranksChanged = this.emitter<Job>();
+  private readonly framesChanged = this.emitter<Job>();
   private readonly breakpointsChanged = this.emitter<Job>();
   private readonly childAsked = this.emitter<{ job: Job; child: Events["rankscope/startChild"] }>();
+  private readonly childStarted = this.emitter<Job>();
   private readonly focusChanged = this.emitter<Job | undefined>();
 
   readonly onDidStart = this.started.event;
   readonly onDidEnd = this.ended.event;
   readonly onDidChangeRanks = this.ranksChanged.event;
+  /** After `refreshFrames`. */
+  readonly onDidChangeFrames = this.framesChanged.event;
   readonly onDidChangeBreakpoints = this.breakpointsChanged.event;
   readonly onDidAskForChild = this.childAsked.event;
+  /** A child session is in `job.children`. */
+  readonly onDidStartChild = this.childStarted.event;
+  /** Another session, thread or frame is shown. */
   readonly onDidChangeFocus = this.focusChanged.event;
 
   constructor() {
     this.disposables.push(
       vscode.debug.onDidStartDebugSession((session) => {
-        this.add(session);
+        this.begun(session);
       }),
       vscode.debug.onDidTerminateDebugSession((session) => {
         this.remove(session);
@@ -53,6 +47,9 @@ export class Jobs implements vscode.Disposable {
         this.heard(event);
       }),
       vscode.debug.onDidChangeActiveDebugSession(() => {
+        this.focusChanged.fire(this.focused);
+      }),
+      vscode.debug.onDidChangeActiveStackItem(() => {
         this.focusChanged.fire(this.focused);
       }),
     );
@@ -68,6 +65,14 @@ export class Jobs implements vscode.Disposable {
     return (active && this.jobOf(active)) ?? this.all.at(-1);
   }
 
+  /** The member whose frame, thread or session VS Code shows, where that is one. */
+  get focusedMember(): Member | undefined {
+    const item = vscode.debug.activeStackItem;
+    const session = item?.session ?? vscode.debug.activeDebugSession;
+    const job = session && this.jobOf(session);
+    return job && memberAt(job.members, rankSetOf(session) ?? "", item?.threadId);
+  }
+
   /** The job that a session, root or child, belongs to. */
   jobOf(session: vscode.DebugSession): Job | undefined {
     for (let at: vscode.DebugSession | undefined = session; at; at = at.parentSession) {
@@ -77,7 +82,22 @@ export class Jobs implements vscode.Disposable {
     return undefined;
   }
 
+  find(id: string): Job | undefined {
+    return this.known.get(id);
+  }
+
+  /** Ask every job where its members stand, and tell. Rejects with what the first hub that fails says. */
+  async refreshFrames(whom: Asked = "all"): Promise<void> {
+    const refresh = async (job: Job): Promise<void> => {
+      if ((await job.refreshFrames(whom)) && !job.hasEnded) this.framesChanged.fire(job);
+    };
+    const outcomes = await Promise.allSettled(this.all.map(refresh));
+    for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
+  }
+
   dispose(): void {
+    for (const job of this.all) job.end();
+    this.known.clear();
     for (const disposable of this.disposables) disposable.dispose();
   }
 
@@ -87,8 +107,20 @@ export class Jobs implements vscode.Disposable {
     return emitter;
   }
 
+  private begun(session: vscode.DebugSession): void {
+    const ranks = rankSetOf(session);
+    if (ranks === undefined) {
+      this.add(session);
+      return;
+    }
+    const job = this.jobOf(session);
+    if (!job) return;
+    job.children.set(ranks, session);
+    this.childStarted.fire(job);
+  }
+
   private add(session: vscode.DebugSession): Job | undefined {
-    if (session.type !== DEBUG_TYPE || session.configuration.session !== undefined) return undefined;
+    if (session.type !== DEBUG_TYPE || rankSetOf(session) !== undefined) return undefined;
     let job = this.known.get(session.id);
     if (!job) {
       job = new Job(session);
@@ -99,9 +131,16 @@ export class Jobs implements vscode.Disposable {
   }
 
   private remove(session: vscode.DebugSession): void {
+    const ranks = rankSetOf(session);
+    if (ranks !== undefined) {
+      const children = this.jobOf(session)?.children;
+      if (children?.get(ranks) === session) children.delete(ranks);
+      return;
+    }
     const job = this.known.get(session.id);
     if (!job) return;
     this.known.delete(session.id);
+    job.end();
     this.ended.fire(job);
     this.focusChanged.fire(this.focused);
   }
@@ -124,4 +163,10 @@ export class Jobs implements vscode.Disposable {
         break;
     }
   }
+}
+
+/** The rank set that names a child session; `undefined` for a root. */
+function rankSetOf(session: vscode.DebugSession): string | undefined {
+  const { session: named } = session.configuration as Partial<ChildConfiguration>;
+  return session.type === DEBUG_TYPE ? named?.ranks : undefined;
 }

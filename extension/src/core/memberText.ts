@@ -1,0 +1,139 @@
+/** How one member of the job reads: in the Ranks view, in the list to find it, as the name of its session. */
+
+import type { Member, TopFrame } from "./protocol.js";
+
+/** What is known of a member beside the hub's facts. */
+export interface Standing {
+  /** `undefined`: not asked yet; `null`: it runs none of the person's code. */
+  readonly frame?: TopFrame | null | undefined;
+  /** It was asked where it is and has not answered in time. */
+  readonly isLate?: boolean;
+}
+
+/** A codicon and the id of its theme colour. */
+export interface Icon {
+  readonly name: string;
+  readonly color?: string;
+}
+
+export function isLive(member: Member): boolean {
+  return member.state === "starting" || member.state === "running" || member.state === "paused";
+}
+
+/** `actor 2`: the node has its own level, or its own line in the tooltip. */
+export function shortLabel(member: Member): string {
+  return member.node === null ? member.label : member.label.replace(` · node-${member.node}`, "");
+}
+
+/** `paused · breakpoint · train.py:42 in step`, `in all_reduce · train.py:42`, `crashed: ValueError: bad batch`. */
+export function describe(member: Member, standing: Standing = {}): string {
+  const parts = [stateOf(member, standing)];
+  const frame = isLive(member) ? standing.frame : undefined;
+  if (frame) parts.push(placeOf(frame, isBlocked(member, standing)));
+  if (standing.isLate && isLive(member)) parts.push("no answer");
+  if (member.isGreyed && isLive(member)) parts.push("never stops");
+  if (!member.isFinal && member.role === "rank") parts.push("provisional");
+  return parts.join(" · ");
+}
+
+function stateOf(member: Member, standing: Standing): string {
+  switch (member.state) {
+    case "paused":
+      return ["paused", reasonOf(member)].filter(Boolean).join(" · ");
+    case "running":
+      return isBlocked(member, standing) ? `in ${standing.frame?.call ?? ""}` : "running";
+    case "crashed":
+      return member.ending ? `crashed: ${member.ending}` : "crashed";
+    case "starting":
+      return "starting";
+    default:
+      return member.ending ? `${member.state}: ${member.ending}` : member.state;
+  }
+}
+
+/** Whether it waits in a call that others have to join or to answer. */
+export function isBlocked(member: Member, standing: Standing): boolean {
+  return member.state === "running" && Boolean(standing.frame?.call);
+}
+
+/** Why it is paused; empty for a plain pause. */
+function reasonOf({ stopped }: Member): string {
+  if (!stopped) return "";
+  if (stopped.reason === "exception") return stopped.text ?? stopped.description ?? "exception";
+  return stopped.reason === "pause" ? "" : stopped.reason;
+}
+
+function placeOf(frame: TopFrame, isShort: boolean): string {
+  const place = `${fileName(frame.path)}:${frame.line}`;
+  return isShort || frame.name.startsWith("<") ? place : `${place} in ${frame.name}`;
+}
+
+function fileName(path: string): string {
+  return path.split(/[\\/]/).at(-1) ?? path;
+}
+
+/** The same in words, for a screen reader. */
+export function speak(member: Member, standing: Standing = {}): string {
+  const frame = isLive(member) ? standing.frame : undefined;
+  const parts = [shortLabel(member), stateOf(member, standing).replace(" · ", ", ")];
+  if (frame) parts.push(`${fileName(frame.path)} line ${frame.line}`);
+  if (frame && !frame.name.startsWith("<")) parts.push(`in ${frame.name}`);
+  if (standing.isLate && isLive(member)) parts.push("no answer");
+  if (member.isGreyed) parts.push("never stops");
+  if (!member.isFinal && member.role === "rank") parts.push("rank is provisional");
+  return parts.join(", ");
+}
+
+const ICONS: Readonly<Record<Member["state"], Icon>> = {
+  starting: { name: "circle-outline", color: "disabledForeground" },
+  running: { name: "play-circle", color: "debugIcon.startForeground" },
+  paused: { name: "debug-pause", color: "debugIcon.pauseForeground" },
+  exited: { name: "circle-slash", color: "disabledForeground" },
+  crashed: { name: "error", color: "problemsErrorIcon.foreground" },
+  lost: { name: "debug-disconnect", color: "problemsWarningIcon.foreground" },
+};
+const BLOCKED: Icon = { name: "watch", color: "charts.yellow" };
+
+export function iconOf(member: Member, standing: Standing = {}): Icon {
+  const icon = isBlocked(member, standing) ? BLOCKED : ICONS[member.state];
+  return member.isGreyed ? { name: icon.name, color: "disabledForeground" } : icon;
+}
+
+/** Words for `when` clauses: what it is, and what it does. */
+export function contextOf(member: Member): string {
+  const does = {
+    starting: "starting",
+    running: "running",
+    paused: "paused",
+    exited: "ended",
+    crashed: "ended",
+    lost: "ended",
+  };
+  return `${member.role} ${member.isGreyed && isLive(member) ? "greyed" : does[member.state]}`;
+}
+
+/** The facts as a Markdown list; what a job's programs chose is escaped. */
+export function factsOf(member: Member, standing: Standing = {}): string {
+  const { frame } = standing;
+  const of = member.worldSize === null ? "" : ` of ${member.worldSize}`;
+  const facts: [string, string | number | null | undefined][] = [
+    ["state", describe({ ...member, isFinal: true }, standing)],
+    ["group", member.group],
+    ["rank", member.rank === null ? null : `${member.rank}${of}${member.isFinal ? "" : " (provisional)"}`],
+    ["local rank", member.localRank],
+    ["node", member.node === null ? member.host : `${member.node} · ${member.host}`],
+    ["pid", member.pid],
+    ["debugger", isLive(member) ? (member.isArmed ? "attached" : "not attached: full speed") : null],
+    ["stops", member.isGreyed ? "never: it is outside `ranks` of launch.json" : null],
+    ["incarnation", member.incarnation || null],
+    ["frame", frame ? `${frame.name} · ${frame.path}:${frame.line}${frame.call && ` · in ${frame.call}`}` : null],
+  ];
+  const lines = facts
+    .filter(([, value]) => value !== null && value !== undefined && value !== "")
+    .map(([name, value]) => `- ${name}: ${name === "stops" ? String(value) : escaped(String(value))}`);
+  return [`**${escaped(member.label)}**`, "", ...lines].join("\n");
+}
+
+function escaped(text: string): string {
+  return text.replace(/[\\`*_{}[\]()#+!|<>&~$]/g, "\\$&").replace(/\s*\n\s*/g, " ");
+}
