@@ -45,10 +45,10 @@ export function run(command, args, { env = process.env, cwd = ROOT } = {}) {
 }
 
 /** Run quietly, output appended to `log`. Throws a SetupError with the end of the log when it fails. */
-export function runLogged(log, command, args, { mend = "" } = {}) {
+export function runLogged(log, command, args, { mend = "", cwd = ROOT, env = process.env } = {}) {
   const out = openSync(log, "a");
   writeSync(out, `\n$ ${command} ${args.join(" ")}\n`);
-  const result = spawnSync(command, args, { cwd: ROOT, stdio: ["ignore", out, out] });
+  const result = spawnSync(command, args, { cwd, env, stdio: ["ignore", out, out] });
   closeSync(out);
   if (result.status === 0) return;
   const why = result.error ? result.error.message : tail(log);

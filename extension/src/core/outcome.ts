@@ -11,8 +11,11 @@ export function complaint(action: Action, outcome: Outcome): string | undefined 
   if (late.length > 0) {
     const what = action === "pause" ? "paused" : "continued";
     const why = action === "pause" ? " A rank in a blocking call pauses when the call returns." : "";
+    const total = count(outcome);
     const has = late.length === 1 ? "has" : "have";
-    sentences.push(`${late.length} of ${count(outcome)} ${has} not ${what} in time: ${listed(late)}.${why}`);
+    const who = total === 1 ? `${listed(late)} ${has}` : `${late.length} of ${total} ${has}`;
+    const names = total === 1 ? "" : `: ${listed(late)}`;
+    sentences.push(`${who} not ${what} in time${names}.${why}`);
   }
   const byReason = new Map<string, string[]>();
   for (const [label, why] of Object.entries(outcome.failed)) {

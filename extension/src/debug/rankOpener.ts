@@ -15,7 +15,7 @@ export interface RankAddress {
 }
 
 const SESSION_SECONDS = 15;
-const FOCUS_SECONDS = 3;
+const FOCUS_SECONDS = 2;
 const STATUS_MILLISECONDS = 6000;
 
 export class RankOpener implements vscode.Disposable {
@@ -86,9 +86,11 @@ export class RankOpener implements vscode.Disposable {
       await vscode.commands.executeCommand("workbench.action.debug.callStackTop");
       return true;
     }
-    const from = this.jobs.focusedMember;
+    const [focused, from] = [this.jobs.focused, this.jobs.focusedMember];
     const isFocused = until(FOCUS_SECONDS, [this.jobs.onDidChangeFocus], isShown);
     try {
+      // A hub can take the focus away from its own sessions only.
+      if (from && focused && focused !== job) await focused.request("rankscope/focus", { member: "", from: from.id });
       await job.request("rankscope/focus", { member: memberId, ...(from && { from: from.id }) });
     } catch (error) {
       // It may have run on just now: its line is shown instead.

@@ -42,6 +42,10 @@ function options(more: Partial<HubOptions> = {}): HubOptions & { said: [string, 
   };
 }
 
+function hasSaid({ said }: { said: [string, string][] }, level: string, text: string): boolean {
+  return said.some(([itsLevel, itsText]) => itsLevel === level && itsText === text);
+}
+
 function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0);
@@ -89,7 +93,7 @@ describe("HubProcess", () => {
     const hub = await HubProcess.start(told);
     process.kill(hub.pid, "SIGKILL");
     assert.deepEqual(await hub.ended, { why: "it was ended by SIGKILL", isExpected: false });
-    assert.deepEqual(told.said.at(-1), ["error", `hub ${hub.pid}: it was ended by SIGKILL`]);
+    assert.ok(hasSaid(told, "error", `hub ${hub.pid}: it was ended by SIGKILL`));
     assert.equal(existsSync(dirname(hub.pipe)), false);
   });
 
@@ -111,7 +115,7 @@ describe("HubProcess", () => {
     const socket = connect(lively.pipe);
     await once(socket, "connect");
     await lively.release();
-    assert.deepEqual(told.said.at(-1), ["info", `hub ${lively.pid} serves another client`]);
+    assert.ok(hasSaid(told, "info", `hub ${lively.pid} serves another client`));
     socket.destroy();
     await lively.end();
   });

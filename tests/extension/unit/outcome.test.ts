@@ -13,6 +13,7 @@ describe("what a request to many came to", () => {
       complaint("pause", { done: ["actor 0"], late: ["actor 1"], failed: {} }),
       "1 of 2 has not paused in time: actor 1. A rank in a blocking call pauses when the call returns.",
     );
+    assert.equal(complaint("continue", { done: [], late: ["a"], failed: {} }), "a has not continued in time.");
     assert.equal(
       complaint("continue", { done: [], late: ["a", "b"], failed: {} }),
       "2 of 2 have not continued in time: a, b.",

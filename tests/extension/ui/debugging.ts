@@ -1,0 +1,172 @@
+/** Run and Debug in VS Code's window: start, toolbar, call stack, variables, console. */
+
+import type { Locator } from "playwright-core";
+
+import { JOB_MS, plain, WAIT_MS, type Window } from "./window.js";
+
+export type Button = "Continue" | "Pause" | "Step Over" | "Step Into" | "Step Out" | "Restart" | "Stop" | "Disconnect";
+
+/** One row of the call stack: a session, a thread or a frame. */
+export interface StackRow {
+  readonly text: string;
+  readonly isSelected: boolean;
+}
+
+export class Debugging {
+  constructor(private readonly window: Window) {}
+
+  private get page() {
+    return this.window.page;
+  }
+
+  /** Show Run and Debug, with room for what the tests look at. */
+  async show(): Promise<void> {
+    await this.window.press("Control+Shift+d");
+    await this.window.see("Run and Debug", this.page.locator(".debug-viewlet, .debug-pane, .pane-header").first());
+  }
+
+  /** Close or open sections of Run and Debug. */
+  async fold(...names: string[]): Promise<void> {
+    for (const name of names) {
+      const header = this.page.locator(`.sidebar .pane-header[aria-label^="${name}"]`);
+      if ((await header.getAttribute("aria-expanded")) === "true") await header.click();
+    }
+  }
+
+  /** Choose a launch configuration by name. */
+  async choose(name: string): Promise<void> {
+    await this.window.press("Control+Shift+d");
+    const choice = this.page.locator(".start-debug-action-item select");
+    await this.window.see("the choice of configurations", choice);
+    await this.window.until(`the configuration '${name}'`, async () =>
+      (await choice.locator("option").allInnerTexts()).map(plain).includes(name),
+    );
+    await choice.selectOption(name);
+  }
+
+  /** Choose a launch configuration by name, and press F5. */
+  async start(name: string): Promise<void> {
+    await this.choose(name);
+    await this.window.press("F5");
+  }
+
+  /** Press a button of the debug toolbar. */
+  async press(button: Button): Promise<void> {
+    const action = this.page.locator(`.debug-toolbar a.action-label[aria-label^="${button}"]`).first();
+    await (await this.window.see(`the button ${button}`, action)).click();
+  }
+
+  /** Wait until no debug session is left. */
+  async ended(ms = JOB_MS): Promise<void> {
+    await this.window.until(
+      "the debug session to end",
+      async () => (await this.page.locator(".debug-toolbar:visible").count()) === 0,
+      ".debug-call-stack",
+      ms,
+    );
+  }
+
+  async stackRows(): Promise<StackRow[]> {
+    const rows: StackRow[] = [];
+    for (const row of await this.page.locator(STACK_ROW).all()) {
+      const text = plain((await row.innerText()).replaceAll(/\s*\n\s*/g, " "));
+      rows.push({ text, isSelected: /\b(selected|focused)\b/.test((await row.getAttribute("class")) ?? "") });
+    }
+    return rows;
+  }
+
+  /** Wait for a row of the call stack. */
+  async seeStack(text: RegExp, ms = JOB_MS): Promise<string> {
+    return this.window.until(
+      `the call stack to show ${text}`,
+      async () => (await this.stackRows()).find((row) => text.test(row.text))?.text,
+      "",
+      ms,
+    );
+  }
+
+  async selectStack(text: RegExp): Promise<void> {
+    await this.page.locator(STACK_ROW).filter({ hasText: text }).first().click();
+  }
+
+  /** Wait until the debugger stands at a line, and the editor shows it. */
+  async stoppedAt(file: string, line: number, ms = JOB_MS): Promise<void> {
+    const tab = this.page.locator(`.tab.active[data-resource-name="${file}"]`);
+    const marker = this.page.locator(
+      ".editor-instance .debug-top-stack-frame-line, .editor-instance .debug-focused-stack-frame-line",
+    );
+    await this.window.until(
+      `a stop at ${file}:${line}`,
+      async () => {
+        if ((await tab.count()) === 0 || (await marker.count()) === 0) return false;
+        const box = await marker.first().boundingBox();
+        const number = await this.page
+          .locator(".editor-instance .line-numbers")
+          .getByText(String(line), { exact: true })
+          .first()
+          .boundingBox();
+        return box !== null && number !== null && Math.abs(box.y - number.y) < 4;
+      },
+      "",
+      ms,
+    );
+  }
+
+  /** The value of a variable as the Variables section shows it. */
+  async variable(name: string): Promise<string> {
+    const row = this.page.locator(".debug-variables .monaco-list-row").filter({
+      has: this.page.locator(".expression .name", { hasText: new RegExp(`^${name}\\b`) }),
+    });
+    return this.window.until(
+      `the variable ${name}`,
+      async () => plain(await row.first().locator(".value").innerText({ timeout: 500 })) || undefined,
+      ".debug-variables",
+    );
+  }
+
+  /** Wait for a line of the debug console. */
+  async console(text: RegExp, ms = JOB_MS): Promise<string> {
+    const lines = this.page.locator(".repl .monaco-list-row");
+    return this.window.until(
+      `the debug console to show ${text}`,
+      async () => (await lines.allInnerTexts()).map(plain).find((line) => text.test(line)),
+      ".repl",
+      ms,
+    );
+  }
+
+  /** Show the debug console instead of the terminal. */
+  async showConsole(): Promise<void> {
+    await this.window.press("Control+Shift+y");
+    await this.window.see("the debug console", this.page.locator(".repl .monaco-list"));
+  }
+
+  /** Evaluate in the debug console, as a person types it. */
+  async evaluate(expression: string): Promise<void> {
+    const input = this.page.locator(".repl-input-wrapper .monaco-editor");
+    await (await this.window.see("the console's input", input)).click();
+    await this.page.keyboard.type(expression);
+    await this.window.press("Enter");
+  }
+
+  /** Wait for text in the integrated terminal. */
+  async terminal(text: RegExp, ms = JOB_MS): Promise<void> {
+    await this.window.until(
+      `the terminal to show ${text}`,
+      async () => text.test(plain((await this.page.locator(".xterm-rows").allInnerTexts()).join("\n"))),
+      ".xterm-rows",
+      ms,
+    );
+  }
+
+  locator(selector: string): Locator {
+    return this.page.locator(selector);
+  }
+
+  /** Wait until a toolbar button is there, which says that something runs or stands. */
+  async seeButton(button: Button, ms = WAIT_MS): Promise<void> {
+    await this.window.see(`the button ${button}`, this.page.locator(`.debug-toolbar a[aria-label^="${button}"]`), ms);
+  }
+}
+
+const STACK_ROW = ".debug-call-stack .monaco-list-row";

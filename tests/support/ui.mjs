@@ -1,0 +1,105 @@
+// What the tests and the benchmark of the editor run in: one server, one browser, a copy of the sample workspace.
+
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { setUpBrowser } from "./browser.mjs";
+import { linkExtension, setUpEditor, startEditor, writeSettings } from "./editor.mjs";
+import { PYTHON, ROOT, run, SetupError, venvEnvironment } from "./processes.mjs";
+
+export const WORKSPACE = join(ROOT, "tests", "extension", "workspace");
+
+/** Flags with which a browser needs no display, no network and no sandbox of its own. */
+const BROWSER_FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+/** Settings of the person in the tests: which Python, and nothing that moves or asks. */
+const SETTINGS = {
+  python: PYTHON,
+  "workbench.colorTheme": "Default Dark Modern",
+  "editor.minimap.enabled": false,
+  "editor.cursorBlinking": "solid",
+  "terminal.integrated.cursorBlinking": false,
+  "terminal.integrated.gpuAcceleration": "off",
+  "workbench.reduceMotion": "on",
+  "workbench.layoutControl.enabled": false,
+  "window.confirmBeforeClose": "never",
+  "files.autoSave": "off",
+};
+
+/** A port that nobody has at this moment. */
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address();
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+/**
+ * An editor on a copy of the folder `source`, and a browser, in a folder of their own; `harness` is what `tests/extension/ui/harness.ts` reads.
+ * `close()` ends both and removes the folder.
+ */
+export async function startUi({ browser, source = WORKSPACE }) {
+  const { chromium } = await import("playwright-core");
+  const folder = mkdtempSync(join(tmpdir(), "rankscope-ui-"));
+  const workspace = join(folder, "workspace");
+  const userData = join(folder, "user");
+  const extensions = join(folder, "extensions");
+  mkdirSync(folder, { recursive: true });
+  cpSync(source, workspace, { recursive: true, filter: (file) => !/__pycache__|\.rankscope/.test(file) });
+  linkExtension(extensions);
+  writeSettings(userData, SETTINGS);
+  const mark = `ui-${process.pid}-${Date.now()}`;
+  const env = { ...venvEnvironment(), RANKSCOPE_TEST: mark };
+  const editor = await startEditor({ port: await freePort(), extensions, folder: workspace, userData, env });
+  let server;
+  try {
+    server = await chromium.launchServer({ executablePath: browser, headless: true, args: BROWSER_FLAGS });
+  } catch (error) {
+    await editor.close();
+    throw error;
+  }
+  return {
+    harness: { browser: server.wsEndpoint(), url: editor.url, workspace, userData, mark },
+    close: async () => {
+      await server.close();
+      await editor.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/**
+ * What `runTests(env)` resolves to, with an editor and a browser running for it. Where no browser can be had the tests
+ * only report that they are skipped, unless this is CI: there that is a failure.
+ */
+export async function runUiTests(runTests) {
+  const browser = await setUpBrowser();
+  if (browser === undefined) {
+    const why = "no browser: install Chromium or Chrome, or let npx playwright-core install chromium run through";
+    if (process.env.CI === "true") throw new SetupError(why);
+    console.log(`not run: ${why}`);
+    return runTests({ ...process.env, RANKSCOPE_UI_SKIP: why });
+  }
+  setUpEditor();
+  if ((await run(process.execPath, [join("tests", "support", "package.mjs")])) !== 0) return 1;
+  const ui = await startUi({ browser });
+  try {
+    return await runTests({ ...process.env, RANKSCOPE_UI: JSON.stringify(ui.harness) });
+  } finally {
+    await ui.close();
+  }
+}
