@@ -5,6 +5,8 @@ The public API is what this module names; everything else is private.
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 from rankscope.errors import UserError
@@ -14,6 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["UserError", "__version__", "conditional_breakpoint"]
 __version__ = "0.1.0"
+
+# A packaged extension brings debugpy and msgpack along; what the job's own Python has of them comes first.
+_BUNDLED = f"{__path__[0]}{os.sep}bundled"
+if _BUNDLED not in sys.path and os.path.isdir(_BUNDLED):  # noqa: PTH112 - pathlib costs every process of the job 5 ms
+    sys.path.append(_BUNDLED)
 
 
 def __getattr__(name: str) -> Any:

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-import selectors
 import signal
 import socket
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+from rankscope.agent import ending
 from rankscope.agent.debugger import Debugger, hide_from_debugger
 from rankscope.agent.gate import Gate
 from rankscope.agent.hub_link import HubLink, LinkBroken, Refused
+from rankscope.agent.inbox import READ, WRITE, Inbox
 from rankscope.ranks import RankFacts
 from rankscope.wire import messages as m
 from rankscope.wire.frames import FrameError
@@ -31,7 +31,7 @@ from rankscope.wire.link import HEARTBEAT_SECONDS, Endpoint
 
 current: Agent | None = None
 
-_BOTH = selectors.EVENT_READ | selectors.EVENT_WRITE
+_BOTH = READ | WRITE
 _RETRY_SECONDS = 0.25
 _RETRY_LATER_SECONDS = 5.0
 _GIVE_UP_SECONDS = 600.0
@@ -56,9 +56,7 @@ class Agent:
         self._endpoint = endpoint
         self._link = HubLink(endpoint, hello)
         self._debugger = Debugger()
-        self._selector = selectors.PollSelector()
-        self._wake_in, self._wake_out = socket.socketpair()
-        self._calls: deque[Callable[[], None]] = deque()
+        self._inbox = Inbox()
         self._gate = Gate(is_closed=hello.waits)
         self._arm_deadline: float | None = None
         self._lost_at: float | None = time.monotonic()
@@ -85,8 +83,6 @@ class Agent:
 
     def start(self) -> None:
         """Start the thread; it connects by itself."""
-        self._wake_out.setblocking(False)
-        self._selector.register(self._wake_in, selectors.EVENT_READ)
         self.thread.start()
 
     def serve_start(self, timeout: float) -> None:
@@ -112,7 +108,7 @@ class Agent:
         waits = waits and self._has_hub
         ask = self._gate.close() if waits else 0
         message = m.Identity(facts=asdict(facts), name=name, roots=list(roots), ray=ray or {}, ask=ask)
-        self._call(lambda: self._identify(message))
+        self._inbox.call(lambda: self._identify(message))
         if waits:
             self.serve_start(self._endpoint.start_wait)
 
@@ -120,17 +116,21 @@ class Agent:
         """Arm now, on the calling thread. False when there is no hub or it took longer than ``timeout`` s."""
         if not self.is_armed and self._has_hub:
             ask = self._gate.close()
-            self._call(lambda: self._link.send(m.ArmMe(why=why, ask=ask)))
+            self._inbox.call(lambda: self._link.send(m.ArmMe(why=why, ask=ask)))
             self.serve_start(timeout)
         return self.is_armed
 
     def created(self, actor: str, label: str) -> None:
         """Tell the hub of a Ray actor that this process has asked for."""
-        self._call(lambda: self._link.send(m.Created(actor=actor, label=label)))
+        self._inbox.call(lambda: self._link.send(m.Created(actor=actor, label=label)))
+
+    def dismissed(self, actor: str = "") -> None:
+        """Tell the hub that this process ends a Ray actor on purpose; without one, all of the job's Ray workers."""
+        self._inbox.call(lambda: self._link.send(m.Dismissed(actor=actor)))
 
     def notice(self, level: str, text: str) -> None:
         """Say something to the person at the hub."""
-        self._call(lambda: self._link.send(m.Notice(level=level, text=text)))
+        self._inbox.call(lambda: self._link.send(m.Notice(level=level, text=text)))
 
     def stop(self) -> None:
         """Take leave of the hub and end the thread, within half a second."""
@@ -138,27 +138,23 @@ class Agent:
             return
 
         def leave() -> None:
-            self._link.send(m.Leaving())
+            self._link.send(m.Leaving(why=ending.why()))
             self._is_stopping = True
 
-        self._call(leave)
+        self._inbox.call(leave)
         self.thread.join(0.5)
 
     def forget(self) -> None:
         """In a forked child: close what was inherited without a word to anyone."""
-        for sock in (self._link.socket, self._debugger.listener, self._debugger.relay, self._wake_in, self._wake_out):
+        for sock in (self._link.socket, self._debugger.listener, self._debugger.relay):
             if sock is not None:
                 with contextlib.suppress(OSError):
                     sock.close()
+        self._inbox.close()
         self._is_gone = True
         self.is_armed = False
 
     # --- the thread -------------------------------------------------------------------------------
-
-    def _call(self, call: Callable[[], None]) -> None:
-        self._calls.append(call)
-        with contextlib.suppress(OSError):
-            self._wake_out.send(b"x")
 
     def _run(self) -> None:
         try:
@@ -180,33 +176,27 @@ class Agent:
         if self._link.socket is None and now >= self._next_try:
             self._connect_link()
         for sock in self._select():
-            if sock is self._wake_in:
-                with contextlib.suppress(BlockingIOError):
-                    sock.recv(4096)
-            elif sock is self._link.socket:
+            if sock is self._link.socket:
                 self._link.on_writable()
             elif sock is self._debugger.relay:
                 self._debugger.on_writable()
-        while self._calls:
-            self._calls.popleft()()
+        self._inbox.run_calls()
         self._timers()
 
     def _select(self) -> list[socket.socket]:
-        """Serve what is readable; returns what is writable (and the wake-up)."""
+        """Serve what is readable; returns what is writable."""
         writable: list[socket.socket] = []
-        watched = {self._wake_in: selectors.EVENT_READ}
+        watched: dict[socket.socket, int] = {}
         if self._link.socket is not None:
-            watched[self._link.socket] = _BOTH if self._link.wants_to_write else selectors.EVENT_READ
+            watched[self._link.socket] = _BOTH if self._link.wants_to_write else READ
         if self._debugger.listener is not None:
-            watched[self._debugger.listener] = selectors.EVENT_READ
+            watched[self._debugger.listener] = READ
         if self._debugger.relay is not None:
-            watched[self._debugger.relay] = _BOTH if self._debugger.wants_to_write else selectors.EVENT_READ
-        self._watch(watched)
-        for key, mask in self._selector.select(self._patience()):
-            sock: Any = key.fileobj
-            if mask & selectors.EVENT_WRITE or sock is self._wake_in:
+            watched[self._debugger.relay] = _BOTH if self._debugger.wants_to_write else READ
+        for sock, mask in self._inbox.wait(watched, self._patience()):
+            if mask & WRITE:
                 writable.append(sock)
-            if not mask & selectors.EVENT_READ:
+            if not mask & READ:
                 continue
             if sock is self._link.socket:
                 for message in self._link.on_readable():
@@ -217,18 +207,8 @@ class Agent:
                 self._from_debugpy()
         return writable
 
-    def _watch(self, wanted: dict[socket.socket, int]) -> None:
-        for key in list(self._selector.get_map().values()):
-            sock: Any = key.fileobj
-            if wanted.get(sock) != key.events:
-                self._selector.unregister(sock)
-        known = {key.fileobj for key in self._selector.get_map().values()}
-        for sock, events in wanted.items():
-            if sock not in known:
-                self._selector.register(sock, events)
-
     def _patience(self) -> float:
-        if self._calls:
+        if self._inbox.has_calls:
             return 0.0
         if self._link.socket is None:
             return max(0.0, min(HEARTBEAT_SECONDS, self._next_try - time.monotonic()))
@@ -350,7 +330,7 @@ class Agent:
             error = f"{type(e).__name__}: {e}"
             if isinstance(e, ModuleNotFoundError) and e.name == "debugpy":
                 error = f"debugpy is not installed for {sys.executable}: pip install debugpy"
-            self._call(lambda: self._arm_failed(error))
+            self._inbox.call(lambda: self._arm_failed(error))
 
     def _arm_failed(self, error: str) -> None:
         if self._debugger.is_open:

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rankscope.agent import agent as agents
-from rankscope.agent import breaks, children, collectives, guards, identity, imports, ray_hook, stacks
+from rankscope.agent import breaks, children, collectives, compiled, guards, identity, imports, ray_hook, stacks, top
 from rankscope.ranks import RankFacts
 from rankscope.wire.link import Endpoint
 from rankscope.wire.messages import Hello
@@ -79,7 +79,9 @@ def _join(where: Endpoint, facts: RankFacts, parent: str, *, waits: bool, name: 
 def _serve(agent: agents.Agent) -> None:
     """Answers and hooks that belong to this one agent."""
     agent.answers["stacks"] = stacks.stacks
+    agent.answers["top"] = top.top
     agent.answers["paths"] = stacks.paths
+    agent.answers["compiled"] = compiled.answer
     agent.answers["timeouts"] = collectives.answer
     agent.armed_hooks.append(breaks.install_hook)
     agent.armed_hooks.append(collectives.raise_all)
@@ -103,6 +105,7 @@ def _install_hooks(where: Endpoint, facts: RankFacts) -> None:
     guards.install()
     identity.install()
     collectives.install()
+    compiled.install()
     children.install(where.start_wait)
     ray_hook.install()
     atexit.register(_leave)

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass
 from types import ModuleType
 from typing import Any
 
-from rankscope.agent import imports
+from rankscope.agent import ending, imports
 from rankscope.ranks import DRIVER, RankFacts
+from rankscope.wire.link import PARENT_VARIABLE
 
-PARENT_VARIABLE = "RANKSCOPE_PARENT"
 TASKS = "tasks"
 
 # (rank, world size, local rank) as the launchers write them. Slurm's and PMI's numbers are left out: they
@@ -173,7 +173,11 @@ def _wrap_spawn(module: ModuleType) -> None:
         agent = _agent()
         if agent is not None and agent.facts.role == "child":
             identify(RankFacts(role="rank", group="spawn", rank=i, local_rank=i, is_final=True), waits=True)
-        return own(fn, i, *rest)
+        try:
+            return own(fn, i, *rest)
+        except SystemExit as e:
+            ending.note(e.__context__)  # torch has told the parent of it, and leaves
+            raise
 
     module._wrap = _wrap  # type: ignore[attr-defined]
 

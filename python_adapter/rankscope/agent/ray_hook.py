@@ -20,7 +20,8 @@ from types import ModuleType
 from typing import Any
 
 from rankscope.agent import imports
-from rankscope.agent.ray_worker import CHAIN_VARIABLE, kv_key, worker_setup_hook
+from rankscope.agent.ray_worker import CHAIN_VARIABLE, is_internal, kv_key, worker_setup_hook
+from rankscope.ranks import DRIVER
 from rankscope.wire.link import JOB_FILE_VARIABLE, JOB_VARIABLE, Endpoint
 
 HOOK = "rankscope.agent.ray_hook.worker_setup_hook"
@@ -70,6 +71,7 @@ def install() -> None:
     """Cover ``uv run``, Ray Client and the key-value store as soon as Ray is imported."""
     imports.after_import("ray._private.worker", _wrap_worker)
     imports.after_import("ray.client_builder", _wrap_client_builder)
+    imports.after_import("ray.util.client", _wrap_client_context)
     imports.after_import("ray", _wrap_init)
     imports.after_import("ray.actor", _wrap_actor_class)
 
@@ -139,6 +141,7 @@ def _package_folders() -> list[str]:
 
 def _wrap_worker(module: ModuleType) -> None:
     """Under ``uv run`` Ray calls its own hook instead of ours: extend what comes out of either."""
+    _say_before(module, "disconnect")
     own = getattr(module, "_maybe_modify_runtime_env", None)
     if own is None:
         return
@@ -148,6 +151,27 @@ def _wrap_worker(module: ModuleType) -> None:
         return with_agent(own(*args, **kwargs))
 
     module._maybe_modify_runtime_env = _maybe_modify_runtime_env  # type: ignore[attr-defined]
+
+
+def _wrap_client_context(module: ModuleType) -> None:
+    _say_before(module._ClientContext, "disconnect")
+
+
+def _say_before(owner: Any, name: str) -> None:
+    """The driver leaves its cluster: what Ray ends then has not crashed."""
+    own = getattr(owner, name, None)
+    if own is None:
+        return
+
+    @functools.wraps(own)
+    def disconnect(*args: Any, **kwargs: Any) -> Any:
+        agent: Any = getattr(sys.modules.get("rankscope.agent.agent"), "current", None)
+        with contextlib.suppress(Exception):
+            if agent is not None and agent.facts.role == DRIVER:
+                agent.dismissed()
+        return own(*args, **kwargs)
+
+    setattr(owner, name, disconnect)
 
 
 def _wrap_client_builder(module: ModuleType) -> None:
@@ -187,6 +211,22 @@ def _wrap_init(module: ModuleType) -> None:
         return made
 
     module.init = init  # type: ignore[attr-defined]
+    _wrap_kill(module)
+
+
+def _wrap_kill(module: ModuleType) -> None:
+    """An actor that is ended on purpose has not crashed."""
+    own = module.kill
+
+    @functools.wraps(own)
+    def kill(actor: Any, *args: Any, **kwargs: Any) -> Any:
+        agent: Any = getattr(sys.modules.get("rankscope.agent.agent"), "current", None)
+        with contextlib.suppress(Exception):
+            if agent is not None:
+                agent.dismissed(actor._actor_id.hex())
+        return own(actor, *args, **kwargs)
+
+    module.kill = kill  # type: ignore[attr-defined]
 
 
 def _wrap_actor_class(module: ModuleType) -> None:
@@ -198,7 +238,9 @@ def _wrap_actor_class(module: ModuleType) -> None:
         handle = own(self, *args, **kwargs)
         agent: Any = getattr(sys.modules.get("rankscope.agent.agent"), "current", None)
         with contextlib.suppress(Exception):
-            agent.created(handle._actor_id.hex(), self.__ray_metadata__.class_name)
+            made = self.__ray_metadata__
+            if not is_internal(made.modified_class.__module__, made.class_name):
+                agent.created(handle._actor_id.hex(), made.class_name)
         return handle
 
     module.ActorClass._remote = _remote

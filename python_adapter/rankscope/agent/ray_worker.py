@@ -147,7 +147,7 @@ def _become(descriptor: Any) -> None:
             if name == identity.TASKS:
                 identity.identify(identity.of_task_worker(), name=identity.TASKS, roots=stacks.roots(), waits=True)
                 return
-            if _is_internal(descriptor.module_name, name):
+            if is_internal(descriptor.module_name, name):
                 children.watch_execution()
                 identity.identify(RankFacts(role="child", group=name), name=name, waits=False)
                 return
@@ -159,7 +159,8 @@ def _become(descriptor: Any) -> None:
             _complain(e)
 
 
-def _is_internal(module: str, class_name: str) -> bool:
+def is_internal(module: str, class_name: str) -> bool:
+    """Whether a class is one of Ray's own helper actors."""
     return module.startswith(_RAY_INTERNALS) and "Worker" not in class_name
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
+import sysconfig
 import threading
 from types import FrameType
 from typing import Any
@@ -12,6 +14,14 @@ from rankscope.agent import identity
 
 _MAX_THREADS = 256
 _MAX_FRAMES = 200
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+# Python's library, and the console scripts of what is installed, such as torchrun.
+_STANDARD = tuple(
+    os.path.realpath(folder) + os.sep
+    for folder in {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "scripts")}
+    if folder
+)
 _RAY_COPY = f"{os.sep}working_dir_files{os.sep}"
 
 
@@ -20,7 +30,7 @@ def stacks(_arguments: dict[str, Any]) -> dict[str, Any]:
     threads = {thread.ident: thread for thread in threading.enumerate()}
     main = threading.main_thread().ident
     # Python's own and only list of all frames; private by name, documented all the same.
-    running = [(ident, frame) for ident, frame in sys._current_frames().items() if not _is_ours(threads.get(ident))]
+    running = [(ident, frame) for ident, frame in sys._current_frames().items() if not is_ours(threads.get(ident))]
     running.sort(key=lambda item: item[0] != main)
     answer = [
         {
@@ -73,7 +83,17 @@ def is_ray_copy(folder: str) -> bool:
     return _RAY_COPY in folder + os.sep
 
 
-def _is_ours(thread: threading.Thread | None) -> bool:
+@functools.lru_cache(maxsize=4096)
+def is_own_file(path: str) -> bool:
+    """Whether a file is the person's own: no installed package, nothing of Python itself or of RankScope."""
+    if path.startswith(("<", _OURS)) or any(folder in path for folder in _INSTALLED):
+        return False
+    real = os.path.realpath(path)
+    return not real.startswith(_STANDARD) and not any(folder in real for folder in _INSTALLED)
+
+
+def is_ours(thread: threading.Thread | None) -> bool:
+    """Whether a thread is one of RankScope's or of the debugger's."""
     return thread is not None and bool(getattr(thread, "is_pydev_daemon_thread", False))
 
 

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from rankscope.dap.framing import FramingError, Parser, encode
@@ -28,10 +28,12 @@ class Channel:
     """Owns its reader task's requests and the writer; :meth:`serve` returns when the peer or :meth:`close` ends it.
 
     ``closed`` is done then. Requests of the peer run concurrently, started in their order.
+    ``error_link`` is added to every error that we answer with.
     """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.error_link: Mapping[str, str] = {}
         self._reader = reader
         self._writer = writer
         self._seq = 0
@@ -132,7 +134,7 @@ class Channel:
         command = str(request.get("command"))
         arguments = request.get("arguments") or {}
         try:
-            if command == "cancel":
+            if command == "cancel" and arguments.get("progressId") is None:
                 self._cancel(arguments)
                 body: dict[str, Any] | None = {}
             else:
@@ -170,7 +172,7 @@ class Channel:
             message["body"] = body or {}
         else:
             message["message"] = str(error)
-            message["body"] = error_body(error)
+            message["body"] = error_body(error, self.error_link)
         self._send(message)
 
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from rankscope.dap.front_breakpoints import BreakpointRequests
 from rankscope.dap.front_control import ControlRequests
 from rankscope.dap.front_inspect import InspectRequests
-from rankscope.dap.messages import CAPABILITIES, DapError
+from rankscope.dap.front_ranks import RankRequests, session_label
+from rankscope.dap.messages import CAPABILITIES, SHOW_LOG, DapError
 from rankscope.dap.progress import JoinProgress
 from rankscope.dap.sessions import Sessions
 from rankscope.dap.token_guard import TokenGuard
@@ -27,29 +28,32 @@ if TYPE_CHECKING:
     from rankscope.dap.front_base import HubOfFront
     from rankscope.hub.member import Member
 
+EXTENSION_MARK = "__extension"
 _CONFIGURE_SECONDS = 60.0
 _LEAVE_SECONDS = 10.0
-_RANKS_CHANGED_SECONDS = 0.05
 _HELD_BACK_SECONDS = 15.5
 
 
-class Front(InspectRequests, ControlRequests, BreakpointRequests):
+class Front(InspectRequests, ControlRequests, BreakpointRequests, RankRequests):
     """Serves one connection until it closes. Listens to the fleet and the wanted table meanwhile."""
 
     def __init__(self, channel: Channel, hub: HubOfFront, token: str = "") -> None:
         super().__init__(channel, hub)
         self._handler = TokenGuard(self, token) if token else self
-        self.sessions: Sessions | None = None
         self._ranks: RankSet | None = None
         self._progress = JoinProgress(channel, is_supported=False)
         self._configured = asyncio.Event()
-        self._timer: asyncio.TimerHandle | None = None
         self._has_launched = False
 
     @property
     def supports_run_in_terminal(self) -> bool:
         """Whether the client can start the job in a terminal of its own."""
         return bool(self.client.get("supportsRunInTerminalRequest"))
+
+    @property
+    def tells_driver_exit(self) -> bool:
+        """Whether the client, having started the driver in its terminal, tells us of its end by itself."""
+        return bool(self.client.get("tellsDriverExit"))
 
     async def serve(self) -> None:
         """Serve until the connection has closed."""
@@ -62,12 +66,12 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
             self.hub.wanted.listeners.remove(self._table_changed)
             if self.sessions is not None:
                 self.sessions.close()
-            if self._timer is not None:
-                self._timer.cancel()
             self.is_configured = False
+            self.stop_telling()
             self.hub.front_closed(self)
             if self.hub.root is not None and self.hub.root is not self:
                 self.hub.root.present_all()
+                self.hub.root.ranks_changed()
 
     # --- life -------------------------------------------------------------------------------------
 
@@ -78,6 +82,7 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
 
     async def do_launch(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Check the arguments, take the client's breakpoints, then start the job."""
+        self._heed_mark(arguments)
         if self._of_session(arguments):
             return await self._attach_child()
         settings = LaunchSettings.parse(arguments, is_launch=True)
@@ -98,6 +103,7 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
 
         A root that was there steps back, with its breakpoints, until this one leaves.
         """
+        self._heed_mark(arguments)
         if self._of_session(arguments):
             return await self._attach_child()
         settings = LaunchSettings.parse(arguments, is_launch=False)
@@ -105,6 +111,13 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
         await self._take_configuration()
         self.present_all()
         return {}
+
+    def _heed_mark(self, arguments: dict[str, Any]) -> None:
+        """Our extension marks its launch and attach arguments: ``initialize`` is sent by VS Code itself."""
+        is_of_root = bool(arguments.get("session")) and self.hub.root is not None and self.hub.root.is_extensions
+        self.is_extensions = bool(arguments.get(EXTENSION_MARK)) or is_of_root
+        if self.is_extensions:
+            self.channel.error_link = SHOW_LOG
 
     def _of_session(self, arguments: dict[str, Any]) -> str:
         self.session = str((arguments.get("session") or {}).get("ranks") or "")
@@ -120,7 +133,9 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
     def _become_root(self, settings: LaunchSettings) -> None:
         self.hub.become_root(self)
         self.hub.wanted.apply(settings)
-        self.sessions = Sessions(self.channel, self.client, settings)
+        by_event = self.is_extensions or bool(self.client.get("supportsRankscopeChildren"))
+        by_request = bool(self.client.get("supportsStartDebuggingRequest"))
+        self.sessions = Sessions(self.channel, settings, by_event=by_event, by_request=by_request)
         is_supported = bool(self.client.get("supportsProgressReporting"))
         self._progress = JoinProgress(self.channel, is_supported=is_supported)
 
@@ -129,6 +144,7 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
         self.present_all()
         if self.hub.root is not None:
             self.hub.root.present_all()
+            self.hub.root.ranks_changed()
         return {}
 
     async def _take_configuration(self) -> None:
@@ -139,6 +155,7 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
         except (TimeoutError, asyncio.TimeoutError) as e:
             raise DapError(f"The editor sent no configurationDone within {_CONFIGURE_SECONDS:g} s.") from e
         self.is_configured = True
+        self.status_changed()
 
     async def do_configuration_done(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Every breakpoint is known."""
@@ -155,14 +172,14 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
     async def do_terminate(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """End the job: politely once, what is left by force, within 5 s."""
         del arguments
-        await self.hub.end_job("the editor asked for its end")
+        await self.hub.end_job()
         return {}
 
     async def do_disconnect(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Leave. The root ends a job it launched unless told otherwise; a child lets its ranks run on."""
         ends = arguments.get("terminateDebuggee")
         if ends or (ends is None and self._has_launched and self.hub.job.exit_code is None):
-            await self.hub.end_job("the editor has left")
+            await self.hub.end_job()
         else:
             if self.is_root:
                 if self._has_launched:
@@ -172,6 +189,12 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
                 members = [member for member in self.shown.values() if member.is_live]
             await run_control.control(self.hub.fleet, members, "continue")
         asyncio.get_running_loop().call_soon(lambda: asyncio.ensure_future(self.channel.close()))
+        return {}
+
+    async def do_cancel(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """``progressId``: the person does not want to wait for the ranks any more. Requests are the channel's."""
+        if self.is_root and arguments.get("progressId") == self._progress.id:
+            await self.hub.end_job("cancelled while ranks were joining")
         return {}
 
     def job_ended(self, code: int | None) -> None:
@@ -197,13 +220,16 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
         sessions = None if self.hub.root is None else self.hub.root.sessions
         name = "" if sessions is None else sessions.name_for(member)
         if not self.is_root:
-            return (bool(self.session) and name == self.session) or (
-                self._ranks is not None and self._ranks.contains(facts) is True
-            )
-        if not name:
+            if sessions is not None and sessions.knows(self.session):
+                return name == self.session
+            return self._ranks is not None and self._ranks.contains(facts) is True
+        if sessions is None or not name:
             return True
-        has_own = any(front.session == name and front.is_configured for front in self.hub.fronts)
-        return not has_own and not (sessions is not None and sessions.is_awaited(name))
+        if self.has_session(name) or sessions.is_awaited(name):
+            return False
+        if sessions.is_beyond_cap(name):
+            return bool(member.stopped) or member.id in self.asked or self.hub.wanted.is_held(member)
+        return True
 
     def present_all(self) -> None:
         """Look at every member anew."""
@@ -228,9 +254,12 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
         if self.sessions is None or member.facts.role != "rank" or member.is_greyed or not member.is_live:
             return
         name = self.sessions.name_for(member)
-        label = name[: -len("/all")] if name.endswith("/all") else member.label
-        if self.sessions.open(name, label):
-            asyncio.get_running_loop().call_later(_HELD_BACK_SECONDS, self.present_all)
+        if self.sessions.open(name, session_label(name, member)):
+            self.held_back()
+
+    def held_back(self) -> None:
+        """A session was asked for: look again when it has not come."""
+        asyncio.get_running_loop().call_later(_HELD_BACK_SECONDS, self.present_all)
 
     def _hide(self, member: Member) -> None:
         del self.shown[member.id]
@@ -252,13 +281,13 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
         self._present(member)
         if self.is_root:
             self._progress.update(self.hub.fleet)
-        self._ranks_changed()
+        self.ranks_changed()
 
     def member_left(self, member: Member) -> None:
         """A process of the job has ended."""
         if member.id in self.shown:
             self._hide(member)
-        self._ranks_changed()
+        self.ranks_changed()
 
     def member_event(self, member: Member, event: str, body: dict[str, Any]) -> None:
         """Pass on what a member's debugpy says, in this client's words."""
@@ -269,14 +298,15 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
         if member.id not in self.shown:
             self._present(member)
             if event == "stopped":
-                self._ranks_changed()
+                self.ranks_changed()
             return
         if event == "stopped":
             self._stopped(member, body)
-            self._ranks_changed()
+            self.ranks_changed()
         elif event == "continued":
             self._continued(member)
-            self._ranks_changed()
+            self._present(member)
+            self.ranks_changed()
         elif event == "thread":
             number = self._thread_number(member, int(body["threadId"]))
             self.channel.send_event("thread", {"reason": body.get("reason", "started"), "threadId": number})
@@ -307,19 +337,34 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
         self.asked.discard(member.id)
         number = self._thread_number(member, local)
         self.stops.setdefault(member.id, {})[local] = number
+        self._tell_stop(member, body, number, takes_focus=is_asked or not (others or elsewhere))
+        self._progress.end()
+
+    def _tell_stop(self, member: Member, body: dict[str, Any], number: int, *, takes_focus: bool) -> None:
         told: dict[str, Any] = {
             "reason": body.get("reason", "pause"),
             "threadId": number,
             "allThreadsStopped": not self.presents_several,
         }
-        if (others or elsewhere) and not is_asked:
+        if not takes_focus:
             told["preserveFocusHint"] = True
         told |= {name: body[name] for name in ("description", "text") if body.get(name)}
         hit = self.hub.wanted.entries_of(member, body.get("hitBreakpointIds") or ())
         if hit:
             told["hitBreakpointIds"] = self.ids_of_entries(hit)
         self.channel.send_event("stopped", told)
-        self._progress.end()
+
+    def take_focus(self, member: Member) -> None:
+        """Tell a member's first stop again: the editor goes there."""
+        local, number = next(iter(self.stops[member.id].items()))
+        self._tell_stop(member, member.stopped.get(local, {}), number, takes_focus=True)
+
+    def give_focus_up(self, member: Member) -> None:
+        """Take a member's stopped threads away and bring them back: an editor keeps its focus on one that is there."""
+        for local, number in self.stops.get(member.id, {}).items():
+            self.channel.send_event("thread", {"reason": "exited", "threadId": number})
+            self.channel.send_event("thread", {"reason": "started", "threadId": number})
+            self._tell_stop(member, member.stopped.get(local, {}), number, takes_focus=False)
 
     def _thread_number(self, member: Member, local: int) -> int:
         """This client's id of a thread; the first one debugpy tells of (the main one) keeps the dormant member's."""
@@ -335,52 +380,4 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests):
 
     def _table_changed(self) -> None:
         self.breakpoints_changed()
-
-    # --- the ranks as such ------------------------------------------------------------------------
-
-    async def do_rankscope_ranks(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Every member of the job and how it stands."""
-        del arguments
-        return {"members": [self._described(member) for member in self.hub.fleet.members.values()]}
-
-    async def do_rankscope_driver_exited(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """The client, which started the driver in its terminal, has seen it end with ``exitCode``."""
-        self.hub.job.driver_exited(int(arguments.get("exitCode", 0)))
-        return {}
-
-    def _described(self, member: Member) -> dict[str, Any]:
-        facts = member.facts
-        sessions = None if self.hub.root is None else self.hub.root.sessions
-        stop = next(iter(member.stopped.values()), None)
-        return {
-            "id": member.id,
-            "number": member.number,
-            "label": member.label,
-            "role": facts.role,
-            "group": facts.group,
-            "rank": facts.rank,
-            "isFinal": facts.is_final,
-            "localRank": facts.local_rank,
-            "worldSize": facts.world_size,
-            "node": facts.node,
-            "host": member.hello.host,
-            "pid": member.hello.pid,
-            "state": member.state,
-            "isArmed": member.is_armed,
-            "isGreyed": member.is_greyed,
-            "incarnation": member.incarnation,
-            "session": "" if sessions is None else sessions.name_for(member),
-            "threadIds": self.ids.threads.of(member.id) if member.id in self.shown else [],
-            "stopped": None if stop is None else {k: stop.get(k) for k in ("reason", "description", "text")},
-        }
-
-    def _ranks_changed(self) -> None:
-        """Tell once for a burst of changes."""
-        if self.is_root and self._timer is None and self.is_configured:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(_RANKS_CHANGED_SECONDS, self._tell_ranks)
-
-    def _tell_ranks(self) -> None:
-        self._timer = None
-        members = [self._described(member) for member in self.hub.fleet.members.values()]
-        self.channel.send_event("rankscope/ranksChanged", {"members": members})
+        self.status_changed()

@@ -11,6 +11,7 @@ from rankscope.dap.messages import DapError
 
 if TYPE_CHECKING:
     from rankscope.dap.channel import Channel
+    from rankscope.dap.sessions import Sessions
     from rankscope.hub.breakpoints import Wanted
     from rankscope.hub.fleet import Fleet
     from rankscope.hub.member import Member
@@ -65,8 +66,8 @@ class HubOfFront(Protocol):
     def become_root(self, front: Any) -> None:
         """The front is the job's root session from now on, until it has gone."""
 
-    async def end_job(self, why: str) -> None:
-        """End it, politely once, then by force."""
+    async def end_job(self, why: str = "") -> None:
+        """End it, politely once, then by force; say why."""
 
     async def restart(self) -> None:
         """End it and launch it again."""
@@ -80,6 +81,8 @@ class FrontBase:
 
     ``shown`` are the members presented now, by id; ``stops`` the threads told as
     stopped, per member; ``asked`` the members whose next stop this front asked for.
+    ``sessions`` are the root's child sessions; ``is_extensions`` says that the client is
+    VS Code with our extension in it.
     """
 
     def __init__(self, channel: Channel, hub: HubOfFront) -> None:
@@ -87,6 +90,8 @@ class FrontBase:
         self.hub = hub
         self.ids = Ids()
         self.client: dict[str, Any] = {}
+        self.sessions: Sessions | None = None
+        self.is_extensions = False
         self.is_configured = False
         self.is_ended = False
         self.session = ""
@@ -108,7 +113,9 @@ class FrontBase:
 
     def member(self, member_id: str) -> Member:
         """A member by id. Raises :class:`DapError` when it has ended."""
-        member = self.hub.fleet.members[member_id]
+        member = self.hub.fleet.members.get(member_id)
+        if member is None:
+            raise DapError("This rank belongs to a run that is over.", "rank-ended")
         if not member.is_live:
             raise DapError(f"{member.label} has {member.state}.", "rank-ended")
         return member

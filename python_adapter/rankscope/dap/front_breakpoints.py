@@ -63,7 +63,7 @@ class BreakpointRequests(FrontBase):
         wanted = self.hub.wanted
         entry = wanted.find(one.kind, one.where, one.request)
         if entry is not None:
-            return {"id": one.id, **wanted.status(entry)}
+            return {"id": one.id, **wanted.standing.status(entry)}
         line = {"line": one.request["line"]} if "line" in one.request else {}
         return {"id": one.id, "verified": False, **line, "message": "the job's root session has no such breakpoint yet"}
 

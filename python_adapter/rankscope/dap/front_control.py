@@ -97,13 +97,16 @@ class ControlRequests(FrontBase):
     # --- many at once -----------------------------------------------------------------------------
 
     async def do_rankscope_control(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """``{action, ranks | scope: "stopped" | "session", timeout?}`` → who did it, who is late, who could not.
+        """``{action, members | ranks | scope: "stopped" | "session", timeout?}`` → who did it, is late, or could not.
 
-        Without ranks and scope: everybody. Answers within the deadline with what it has.
+        ``members`` are ids. Without any of the three: everybody. Answers within the deadline with what it has.
         """
         action = str(arguments.get("action"))
-        ranks, scope = arguments.get("ranks"), arguments.get("scope")
-        if ranks is not None:
+        ids, ranks, scope = arguments.get("members"), arguments.get("ranks"), arguments.get("scope")
+        if ids is not None:
+            asked = set(ids)
+            members = [member for member in self.hub.fleet.select(None) if member.id in asked]
+        elif ranks is not None:
             members = self.hub.fleet.select(RankSet.parse(str(ranks), self.hub.wanted.settings.rank_sets))
         elif scope == "session":
             members = [member for member in self.shown.values() if member.is_live]
@@ -111,7 +114,8 @@ class ControlRequests(FrontBase):
             members = self.hub.fleet.select(None)
         if scope == "stopped":
             members = [member for member in members if member.stopped]
-        members = [member for member in members if member.facts.role != "child" or member.is_armed]
+        if ids is None:
+            members = [member for member in members if member.facts.role != "child" or member.is_armed]
         for member in members:
             if action == "continue":
                 self.runs_on(member)

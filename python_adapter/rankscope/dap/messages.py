@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rankscope.errors import UserError
@@ -64,11 +65,15 @@ CAPABILITIES: dict[str, Any] = {
 }
 
 
-def error_body(error: Exception, number: int = 1) -> dict[str, Any]:
+SHOW_LOG = {"url": "command:rankscope.showLog", "urlLabel": "Show log"}
+"""What makes an error's toast in VS Code carry a button; only our own extension has that command."""
+
+
+def error_body(error: Exception, link: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The ``body`` of a failed response. A :class:`UserError` is shown to the person as it stands."""
     is_for_person = isinstance(error, UserError)
     code = error.code if isinstance(error, (UserError, DapError)) else ""
-    return {"error": {"id": number, "format": str(error), "showUser": is_for_person, "code": code}}
+    return {"error": {"id": 1, "format": str(error), "showUser": is_for_person, "code": code, **(link or {})}}
 
 
 def failure_of(response: dict[str, Any]) -> DapError:

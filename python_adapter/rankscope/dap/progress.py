@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rankscope.dap.channel import Channel
     from rankscope.hub.fleet import Fleet
 
-_ID = "rankscope-join"
+_numbers = itertools.count(1)
 
 
 class JoinProgress:
-    """Shown from the first rank that says how many there are until they are all there."""
+    """Shown from the first sign of how many ranks there are to be until they are all there.
+
+    That sign is a rank that knows its world's size, or a Ray actor that somebody has asked for, so a plain
+    script never shows any. The client may cancel it by its ``id``.
+    """
 
     def __init__(self, channel: Channel, *, is_supported: bool) -> None:
+        self.id = f"rankscope-join-{next(_numbers)}"
         self._channel = channel
         self._is_over = not is_supported
         self._told = ""
@@ -27,24 +33,25 @@ class JoinProgress:
         worlds: dict[str, int] = {}
         for facts in ranks:
             worlds[facts.group] = max(worlds.get(facts.group, 0), facts.world_size or 0)
-        expected = sum(worlds.values())
-        joined = sum(1 for facts in ranks if worlds[facts.group])
-        if not expected:
+        missing = sum(max(0, size - sum(f.group == group for f in ranks)) for group, size in worlds.items() if size)
+        missing = max(missing, fleet.missing_actors())
+        if not missing and not self._told and not any(worlds.values()):
             return
-        text = f"{joined} of {expected} ranks joined"
-        if joined >= expected:
+        expected = len(ranks) + missing
+        text = f"{len(ranks)} of {expected} ranks joined" if ranks else "waiting for ranks"
+        if not missing:
             self.end(text)
         elif not self._told:
-            body = {"progressId": _ID, "title": "RankScope", "message": text, "cancellable": False}
-            self._channel.send_event("progressStart", {**body, "percentage": 100 * joined // expected})
+            body = {"progressId": self.id, "title": "RankScope", "message": text, "cancellable": True}
+            self._channel.send_event("progressStart", {**body, "percentage": 100 * len(ranks) // expected})
             self._told = text
         elif text != self._told:
-            body = {"progressId": _ID, "message": text, "percentage": 100 * joined // expected}
+            body = {"progressId": self.id, "message": text, "percentage": 100 * len(ranks) // expected}
             self._channel.send_event("progressUpdate", body)
             self._told = text
 
     def end(self, text: str = "") -> None:
         """No longer of interest; idempotent."""
         if self._told and not self._is_over:
-            self._channel.send_event("progressEnd", {"progressId": _ID, **({"message": text} if text else {})})
+            self._channel.send_event("progressEnd", {"progressId": self.id, **({"message": text} if text else {})})
         self._is_over = self._is_over or bool(self._told)

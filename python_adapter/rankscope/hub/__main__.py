@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
+import logging
 import os
 import secrets
 import signal
 import sys
 from functools import partial
+from pathlib import Path
 
 from rankscope.errors import UserError
 from rankscope.hub.server import Hub
@@ -54,6 +57,16 @@ async def _serve(editor: str) -> None:
     hub.give_up_without_front()
     async with server:
         await hub.serve()
+    if kind == "unix":
+        _leave(Path(where))
+
+
+def _leave(socket: Path) -> None:
+    """Remove the socket, and an empty private folder that was made for it: whoever made it may be gone by now."""
+    with contextlib.suppress(OSError):
+        socket.unlink(missing_ok=True)
+        if socket.parent.samefile(Path.cwd()) and socket.parent.stat().st_mode & 0o777 == 0o700:
+            socket.parent.rmdir()  # not one with anything in it
 
 
 def main() -> int:
@@ -61,6 +74,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="rankscope.hub", description=__doc__)
     parser.add_argument("--editor", default="tcp:0", metavar="unix:PATH|tcp:PORT", help="where editors connect")
     options = parser.parse_args()
+    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.INFO)
+    logging.getLogger("asyncio").setLevel(logging.WARNING)
     run = partial(asyncio.run, _serve(options.editor))
     try:
         run()

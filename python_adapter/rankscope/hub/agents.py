@@ -80,7 +80,7 @@ class AgentPort:
                 if why:
                     self._fleet.notice("error", f"its agent sent what cannot be read, link closed: {why}", member)
                 if member.has_ended():
-                    self._fleet.left(member, "exited")
+                    self._fleet.vanished(member)
 
     async def _one(self, member: Member, frame: dict[str, Any]) -> None:
         raw = member.order.unwrap(frame)

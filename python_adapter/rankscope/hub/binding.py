@@ -34,6 +34,16 @@ class Binding:
         """What the member has from us: it must be sent again even when the table has nothing of it any more."""
         return [("line", path) for path in self._places] + [(kind, "") for kind in self._has]
 
+    def bound_lines(self) -> list[tuple[int, str, int]]:
+        """The table id, the member's path and the line of every line breakpoint that is bound."""
+        return [
+            (entry.id, place, int(answer.get("line") or entry.line))
+            for path, places in self._places.items()
+            for entry in self._wanted.entries("line", path)
+            if (answer := self.answers.get(entry.id)) is not None and answer.get("verified")
+            for place in places
+        ]
+
     async def flush(self) -> None:
         """Send until nothing is dirty. Raises :class:`DapError` or ``TimeoutError``; what failed stays dirty."""
         async with self._lock:

@@ -18,6 +18,7 @@ from rankscope.hub.binding import Binding
 from rankscope.hub.entries import EXCEPTION, FUNCTION, LINE, Breakpoint, checked
 from rankscope.hub.paths import Paths
 from rankscope.hub.settings import LaunchSettings
+from rankscope.hub.standing import Standing
 from rankscope.ranks import DRIVER, RankFacts
 from rankscope.wire import messages as m
 
@@ -38,7 +39,7 @@ Table = dict[tuple[str, str], list[Breakpoint]]
 class Wanted:
     """The table. Owns one :class:`Binding` per armed member and the tasks that serve them.
 
-    ``listeners`` are called, soon, after anything that :meth:`status` tells has changed.
+    ``standing`` tells how each entry stands; ``listeners`` are called, soon, after that has changed.
     """
 
     def __init__(self, settings: LaunchSettings | None = None) -> None:
@@ -46,6 +47,7 @@ class Wanted:
         self.paths = Paths(settings)
         self.listeners: list[Callable[[], None]] = []
         self.installed: set[str] = set()
+        self.standing = Standing(self)
         self._fleet: Fleet | None = None
         self._table: Table = {}
         self._ids = itertools.count(1)
@@ -185,6 +187,7 @@ class Wanted:
             "rules": [
                 *({"path": place, "include": True} for place in places),
                 {"path": "**/rankscope/agent/**", "include": False},
+                {"path": "**/rankscope/bundled/**", "include": False},
             ],
             "redirectOutput": False,
             "showReturnValue": True,
@@ -315,6 +318,8 @@ class Wanted:
                 self.tell()
         elif event == "stopped":
             self._held.discard(member.id)
+            if self.standing.stopped(member, self.entries_of(member, body.get("hitBreakpointIds") or ())):
+                self.tell()
         elif event == "continued":
             self._consider(member)
 
@@ -332,62 +337,18 @@ class Wanted:
         for listener in list(self.listeners):
             listener()
 
+    def bound_lines(self, member: Member) -> list[tuple[int, str, int]]:
+        """The table id, the member's path and the line of every line breakpoint that is bound in an armed member."""
+        binding = self._bindings.get(member.id)
+        return [] if binding is None else binding.bound_lines()
+
     # --- how it stands ----------------------------------------------------------------------------
 
-    def status(self, entry: Breakpoint) -> dict[str, Any]:
-        """The DAP breakpoint of an entry, merged over the members it concerns; without an id."""
-        body: dict[str, Any] = {"verified": False}
-        if entry.kind == LINE:
-            body |= {"line": entry.line, "source": {"path": entry.where}}
-        if entry.error:
-            return {**body, "message": entry.error}
-        members = [] if self._fleet is None else self._fleet.select(None)
-        joined = [
-            member
-            for member in members
-            if entry.concerns(member) and (member.facts.role in (DRIVER, "rank") or member.is_armed)
-        ]
-        answers = {member.id: self._answer(entry, member) for member in joined}
-        bound = [answer for answer in answers.values() if answer and answer.get("verified")]
-        pending = sum(answer is None for answer in answers.values()) + self._expected(entry, joined)
-        body["verified"] = bool(bound) or (entry.kind == EXCEPTION and not joined)
-        if bound and bound[0].get("line"):
-            body["line"] = bound[0]["line"]
-        if entry.kind != EXCEPTION and (not bound or pending or len(bound) < len(joined)):
-            body["message"] = _summary(len(bound), len(joined), pending, [a for a in answers.values() if a])
-        return body
-
-    def _answer(self, entry: Breakpoint, member: Member) -> dict[str, Any] | None:
+    def answer(self, entry: Breakpoint, member: Member) -> dict[str, Any] | None:
+        """What a member's debugpy says of an entry; ``None`` while it has not answered."""
         if member.id in self._failed:
             return {"verified": False, "message": self._failed[member.id]}
         if not entry.arms and not member.is_armed:
             return {"verified": True}
         binding = self._bindings.get(member.id)
         return binding.answers.get(entry.id) if binding is not None and member.is_armed else None
-
-    def _expected(self, entry: Breakpoint, joined: list[Member]) -> int:
-        """How many ranks of the worlds that have begun to join are missing yet."""
-        worlds: dict[str, int] = {}
-        here: set[tuple[str, int | None]] = set()
-        for member in joined:
-            facts = member.facts
-            if facts.role == "rank" and facts.world_size:
-                worlds[facts.group] = max(worlds.get(facts.group, 0), facts.world_size)
-                here.add((facts.group, facts.rank))
-        ranks = entry.condition.ranks
-        return sum(
-            (group, rank) not in here
-            and (ranks is None or ranks.contains(RankFacts(group=group, rank=rank, is_final=True)) is True)
-            for group, size in worlds.items()
-            for rank in range(size)
-        )
-
-
-def _summary(bound: int, joined: int, pending: int, answers: list[dict[str, Any]]) -> str:
-    if not joined:
-        return "no rank that it concerns has joined yet"
-    text = f"{bound} of {joined} joined" + (f", {pending} pending" if pending else "")
-    reasons = dict.fromkeys(
-        str(answer["message"]).strip() for answer in answers if not answer.get("verified") and answer.get("message")
-    )
-    return "; ".join([text, *reasons])

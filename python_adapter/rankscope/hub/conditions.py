@@ -89,11 +89,12 @@ def split_comment(text: str) -> tuple[str, str]:
     comment = ""
     lines = text.splitlines(keepends=True)
     try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        # In parentheses, so that it may have several lines, indented as they like.
+        for token in tokenize.generate_tokens(io.StringIO(f"({text}\n)").readline):
             if token.type == tokenize.COMMENT:
                 comment = token.string[1:].strip()
                 row, column = token.start
-                lines[row - 1] = lines[row - 1][:column]
+                lines[row - 1] = lines[row - 1][: column - (row == 1)]
     except (tokenize.TokenError, SyntaxError, IndentationError):
         pass  # what is wrong with it is said when it is compiled
     return " ".join(line.strip() for line in lines).strip(), comment

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import signal
 import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rankscope.dap.messages import DapError
 from rankscope.hub.member import Member
-from rankscope.ranks import RankFacts, RankSet
+from rankscope.ranks import DRIVER, RankFacts, RankSet
 from rankscope.wire import messages as m
 from rankscope.wire.link import HEARTBEAT_SECONDS, Endpoint
 
 if TYPE_CHECKING:
     from rankscope.hub.breakpoints import Wanted
+
+
+WITHOUT_A_WORD = "killed or ended without a word"
+_BY_SIGNAL = 128
+_log = logging.getLogger("rankscope.hub")
+_LEVELS = {"warning": logging.WARNING, "error": logging.ERROR}
 
 
 class CreationOrder:
@@ -34,6 +42,10 @@ class CreationOrder:
     def number(self, actor: str) -> int | None:
         """Its place among those of its class; ``None`` when nobody of the job said to have created it."""
         return self._numbers[actor][1] if actor in self._numbers else None
+
+    def awaited(self) -> set[str]:
+        """The actors that were asked for and have not ended."""
+        return set(self._numbers)
 
     def forget(self, actor: str) -> None:
         """It has ended."""
@@ -61,6 +73,7 @@ class Fleet:
         self.ranks: RankSet | None = None
         self.has_ended = False
         self._is_any_armed = False
+        self._joined = 0
         self._created = CreationOrder()
         self._nodes: list[tuple[str, str]] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -75,6 +88,10 @@ class Fleet:
         """How many nodes have members."""
         return len(self._nodes)
 
+    def missing_actors(self) -> int:
+        """How many Ray actors of the job were asked for and have not joined."""
+        return len(self._created.awaited() - {str(m.hello.ray.get("actor_id") or "") for m in self.members.values()})
+
     def select(self, ranks: RankSet | None) -> list[Member]:
         """The live members of a set (``None``: every one), in order of joining. Idle ones are in none."""
         return [
@@ -87,7 +104,12 @@ class Fleet:
 
     def join(self, hello: m.Hello) -> Member:
         """A new process has proved itself: number it, and tell it whether to wait."""
-        member = Member(self, hello, len(self.members))
+        for other in list(self.members.values()):
+            is_same = (other.hello.host, other.hello.pid) == (hello.host, hello.pid)
+            if is_same and other.lost_at is not None:
+                self.left(other, "exited")  # it has become another program
+        member = Member(self, hello, self._joined)
+        self._joined += 1
         self.members[member.id] = member
         self._place(member)
         will_arm = hello.waits and self._should_arm(member)
@@ -116,10 +138,13 @@ class Fleet:
             self._arm_or_go(member, will_arm, message.why)
         elif isinstance(message, m.Created):
             self._created.note(message.actor, message.label)
+            self.changed(member)
+        elif isinstance(message, m.Dismissed):
+            self._dismissed(message.actor)
         elif isinstance(message, m.Notice):
             self.notice(message.level, message.text, member)
         elif isinstance(message, m.Leaving):
-            self.left(member, "exited")
+            self.left(member, "crashed" if message.why else "exited", message.why)
         else:
             if isinstance(message, m.Disarmed) and message.reason and member.is_armed:
                 self.notice("warning", f"debugger dropped: {message.reason}", member)
@@ -198,14 +223,58 @@ class Fleet:
 
     # --- leaving ----------------------------------------------------------------------------------
 
-    def left(self, member: Member, state: str) -> None:
-        """A member has ``exited`` or is ``lost``; idempotent."""
+    def left(self, member: Member, state: str, ending: str = "") -> None:
+        """A member has ``exited``, ``crashed`` or is ``lost``; idempotent."""
         if not member.is_live:
             return
-        member.close(state)
+        member.close(state, ending)
         self._created.forget(str(member.hello.ray.get("actor_id") or ""))
         for listener in list(self.listeners):
             listener.member_left(member)
+
+    def vanished(self, member: Member) -> None:
+        """A member's process is gone and has not taken leave: somebody killed it, unless that was to be expected."""
+        if self.has_ended or member.is_dismissed or member.facts.role in ("child", "idle"):
+            self.left(member, "exited")
+        else:
+            self.left(member, "crashed", WITHOUT_A_WORD)
+
+    def _dismissed(self, actor: str) -> None:
+        """A Ray actor, or every Ray worker, is ended on purpose; this may be heard after it has ended."""
+        self._created.forget(actor)
+        for member in self.members.values():
+            if member.hello.ray.get("actor_id") == actor if actor else member.is_ray_worker:
+                member.is_dismissed = True
+                if actor:
+                    self._reconsider(member, "exited", "")
+
+    def driver_ended(self, code: int | None) -> None:
+        """The driver is gone, with this exit code where that is known: it may say what killed it."""
+        if self.has_ended:
+            return
+        is_killed = code is None or code > _BY_SIGNAL
+        for member in self.members.values():
+            if member.facts.role == DRIVER and member.has_ended():
+                self.vanished(member)
+                if not is_killed:
+                    self._reconsider(member, "exited", "")
+                elif code is not None:
+                    self._reconsider(member, "crashed", f"killed by {_signal_name(code - _BY_SIGNAL)}")
+
+    def _reconsider(self, member: Member, state: str, ending: str) -> None:
+        """More is known of a member that went without a word."""
+        if member.ending == WITHOUT_A_WORD:
+            member.close(state, ending)
+            self.changed(member)
+
+    def forget_run(self) -> None:
+        """Another run begins, the last one has been ended: whoever was in it is no member of this."""
+        for member in list(self.members.values()):
+            self.left(member, "exited")
+        self.members.clear()
+        self._created = CreationOrder()
+        self._nodes = []
+        self.wanted.standing.forget()
 
     async def watch(self) -> None:
         """Heartbeats, and the search for members that are gone. Runs until cancelled."""
@@ -219,7 +288,7 @@ class Fleet:
                     if now - member.spoke_at >= HEARTBEAT_SECONDS:
                         member.heartbeat()
                 elif member.has_ended():
-                    self.left(member, "exited")
+                    self.vanished(member)
                 elif now - member.lost_at > self.endpoint.release_after:
                     self.left(member, "lost")
 
@@ -260,7 +329,8 @@ class Fleet:
             listener.member_event(member, event, body)
 
     def notice(self, level: str, text: str, member: Member | None = None) -> None:
-        """Say something to the person."""
+        """Say something to the person, and to the log."""
+        _log.log(_LEVELS.get(level, logging.INFO), "%s%s", "" if member is None else f"{member.label}: ", text)
         for listener in list(self.listeners):
             listener.notice(level, text, member)
 
@@ -281,6 +351,13 @@ async def _set_timeouts(member: Member, *, is_any: bool) -> None:
         DapError, TimeoutError, asyncio.TimeoutError
     ):  # it has ended or is unable: it keeps its own
         await member.ask("timeouts", {"raised": is_any})
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _predecessor(member: Member, others: list[Member]) -> Member | None:

@@ -11,17 +11,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankscope.dap.messages import DapError
 from rankscope.errors import UserError
+from rankscope.hub import processes
 from rankscope.hub.fleet import Fleet
+from rankscope.hub.terminal_driver import TerminalDriver
 from rankscope.launch import keeper
-from rankscope.launch.command import job_argv, job_environment
+from rankscope.launch.command import job_argv, job_environment, plain_environment
 from rankscope.wire import messages as m
-from rankscope.wire.link import JOB_VARIABLE
+from rankscope.wire.link import PARENT_VARIABLE
 
 if TYPE_CHECKING:
     from rankscope.dap.front import Front
@@ -32,10 +34,11 @@ FORCED_SECONDS = 1.5
 LINGER_SECONDS = 3.0
 _TERMINAL_SECONDS = 30.0
 _LAST_WORDS_SECONDS = 0.5
+_CHOSEN_VARIABLE = "VIRTUAL_ENV"
 
 
 class Job:
-    """One launch. Owns the driver process when the hub started it itself.
+    """One launch. Owns the driver process when the hub started it itself, else what hears of it.
 
     ``exit_code`` is ``None`` until the driver has ended. ``on_exit`` is called once then.
     """
@@ -50,13 +53,22 @@ class Job:
         self._exited = asyncio.Event()
         self._ending: asyncio.Task[None] | None = None
         self._output: asyncio.Task[None] | None = None
+        self._terminal: TerminalDriver | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the driver has been started and has not ended."""
+        return self.was_launched and self.exit_code is None
 
     # --- starting ---------------------------------------------------------------------------------
 
     async def launch(self, settings: LaunchSettings, front: Front) -> None:
         """Start the driver, in the front's terminal when it asks for one. Raises :class:`UserError`."""
         argv = job_argv(settings)
-        environment = job_environment(self.id, self._file, settings.environment())
+        base = settings.environment()
+        environment = (
+            plain_environment(self.id, base) if settings.no_debug else job_environment(self.id, self._file, base)
+        )
         cwd = settings.cwd or str(Path.cwd())
         self.exit_code = None
         self._exited.clear()
@@ -64,18 +76,46 @@ class Job:
         self._fleet.has_ended = False
         self.was_launched = True
         if settings.console != "internalConsole" and front.supports_run_in_terminal:
-            added = {key: value for key, value in environment.items() if os.environ.get(key) != value}
-            kind = "external" if settings.console == "externalTerminal" else "integrated"
-            try:
-                await front.channel.request(
-                    "runInTerminal",
-                    {"kind": kind, "title": settings.name or argv[0], "cwd": cwd, "args": argv, "env": added},
-                    timeout=_TERMINAL_SECONDS,
-                )
-            except (DapError, TimeoutError, asyncio.TimeoutError) as e:
-                raise UserError("launch-failed", f"The terminal could not start '{argv[0]}': {e}.") from e
-            return
-        self._spawn(argv, cwd, environment, front)
+            await self._in_terminal(argv, cwd, self._changes(settings, environment), settings, front)
+        else:
+            self._spawn(argv, cwd, environment, front)
+
+    @staticmethod
+    def _changes(settings: LaunchSettings, environment: Mapping[str, str]) -> dict[str, str | None]:
+        """What a terminal, which has an environment of its own, has to change in it."""
+        removed = [name for name, text in settings.env.items() if text is None]
+        added = {name: text for name, text in environment.items() if os.environ.get(name) != text}
+        chosen = {name: text for name, text in environment.items() if name == _CHOSEN_VARIABLE and _chosen_programs()}
+        return {**dict.fromkeys((*removed, PARENT_VARIABLE)), **chosen, **added}
+
+    async def _in_terminal(
+        self, argv: list[str], cwd: str, changes: dict[str, str | None], settings: LaunchSettings, front: Front
+    ) -> None:
+        """Let the client start the driver. One that does not tell the driver's end itself runs our launcher."""
+        if self._terminal is not None:
+            self._terminal.close()
+            self._terminal = None
+        kind = "external" if settings.console == "externalTerminal" else "integrated"
+        ask: dict[str, Any] = {"kind": kind, "title": settings.name or argv[0], "cwd": cwd}
+        driver = None
+        if front.tells_driver_exit:
+            ask |= {"args": argv, "env": changes}
+        else:
+            driver = self._terminal = TerminalDriver(self._file.parent / "driver", cwd, changes, _chosen_programs())
+            driver.on_exit = self._terminal_ended
+            await driver.listen()
+            ask |= {"args": driver.argv(argv), "env": {}}
+        try:
+            await front.channel.request("runInTerminal", ask, timeout=_TERMINAL_SECONDS)
+        except (DapError, TimeoutError, asyncio.TimeoutError) as e:
+            raise UserError("launch-failed", f"The terminal could not start '{argv[0]}': {e}.") from e
+        if driver is not None:
+            await driver.started()
+
+    def _terminal_ended(self, code: int, text: str) -> None:
+        if text:
+            self._fleet.notice("warning", text)
+        self.driver_exited(code, is_its_own=not text)
 
     def _spawn(self, argv: list[str], cwd: str, environment: dict[str, str], front: Front) -> None:
         """Start the driver under a keeper, which is nobody's child of asyncio: the job may outlive this hub."""
@@ -108,13 +148,19 @@ class Job:
         """The editor has left and wants the job to go on: from now on it is nobody's to end."""
         self.was_launched = False
 
+    def close(self) -> None:
+        """Hear no more of a driver in a terminal."""
+        if self._terminal is not None:
+            self._terminal.close()
+
     # --- ending -----------------------------------------------------------------------------------
 
-    def driver_exited(self, code: int) -> None:
+    def driver_exited(self, code: int, *, is_its_own: bool = True) -> None:
         """The driver has ended, by itself or not: clean up after it, then say so once."""
         if self.exit_code is None:
             self.exit_code = code
             self._exited.set()
+            self._fleet.driver_ended(code if is_its_own else None)
             if self._ending is None:
                 self._ending = asyncio.ensure_future(self._clean_up(code))
 
@@ -126,14 +172,19 @@ class Job:
             await asyncio.shield(self._ending)
 
     async def _end(self) -> None:
+        if self._terminal is not None and self._terminal.pid is None:
+            self._terminal.close()
         await asyncio.wait([asyncio.ensure_future(self._fleet.release_all())], timeout=1.0)
-        roots = _roots(processes(self.id))
+        roots = processes.roots_of(processes.of_job(self.id))
         for pid in roots:
-            _signal(pid, signal.SIGTERM)
-        await _until(lambda: not processes(self.id) and not self._fleet.select(None), POLITE_SECONDS - 1.0)
+            processes.send(pid, signal.SIGTERM)
+        await _until(lambda: not processes.of_job(self.id) and not self._fleet.select(None), POLITE_SECONDS - 1.0)
         await self._force()
         if self._output is not None:
             await asyncio.wait([self._output], timeout=_LAST_WORDS_SECONDS)
+        if self._terminal is not None and self._terminal.pid is not None:
+            with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+                await asyncio.wait_for(self._exited.wait(), _LAST_WORDS_SECONDS)
         if self.exit_code is None:
             self.exit_code = 128 + signal.SIGTERM
             self._exited.set()
@@ -158,43 +209,20 @@ class Job:
 
         def left() -> set[int]:
             local = {member.hello.pid for member in members if member.is_local and not member.has_ended()}
-            return local if only_members else local | processes(self.id)
+            return local if only_members else local | processes.of_job(self.id)
 
         for pid in left():
-            _signal(pid, signal.SIGTERM)
+            processes.send(pid, signal.SIGTERM)
         await _until(lambda: not left(), FORCED_SECONDS)
         for pid in left():
-            _signal(pid, signal.SIGKILL)
+            processes.send(pid, signal.SIGKILL)
         await _until(lambda: not left(), 0.5)
 
 
-def processes(job_id: str) -> set[int]:
-    """The pids on this host that carry the job in their environment, launchers and shells included."""
-    mark = f"{JOB_VARIABLE}={job_id}".encode()
-    found = set()
-    for entry in Path("/proc").iterdir() if sys.platform == "linux" else ():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        with contextlib.suppress(OSError):
-            if mark in (entry / "environ").read_bytes().split(b"\0"):
-                found.add(int(entry.name))
-    return found
-
-
-def _roots(pids: set[int]) -> set[int]:
-    """Those whose parent is none of the others: they pass a polite end on as they see fit."""
-    roots = set()
-    for pid in pids:
-        with contextlib.suppress(OSError, IndexError, ValueError):
-            parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-            if parent not in pids:
-                roots.add(pid)
-    return roots
-
-
-def _signal(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, number)
+def _chosen_programs() -> list[str]:
+    """The folder of our Python, where whoever started us put it first on PATH: a chosen environment's programs."""
+    folder = str(Path(sys.executable).parent)
+    return [folder] if os.environ.get("PATH", "").split(os.pathsep)[0] == folder else []
 
 
 async def _until(is_true: Callable[[], Any], seconds: float) -> bool:

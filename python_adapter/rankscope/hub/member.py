@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import socket
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankscope.dap.messages import DapError
+from rankscope.hub import processes
 from rankscope.hub.debug_client import DebugClient
 from rankscope.ranks import DRIVER, RankFacts
 from rankscope.wire import frames
@@ -27,8 +26,8 @@ _MAX_UNSENT = 64 << 20
 class Member:
     """A process with an agent. Its link may come and go; :meth:`close` is final.
 
-    ``state`` is ``starting``, ``running``, ``paused``, ``exited`` or ``lost``.
-    ``stopped`` maps debugpy's thread ids to the body of their ``stopped`` event.
+    ``stopped`` maps debugpy's thread ids to the body of their ``stopped`` event, ``ending``
+    says why it ended, where that is known. ``is_dismissed``: its end is to be expected.
     """
 
     def __init__(self, fleet: Fleet, hello: m.Hello, number: int) -> None:
@@ -39,7 +38,10 @@ class Member:
         self.incarnation = 0
         self.is_armed = False
         self.is_greyed = False
+        self.is_ray_worker = self.facts.role == "idle"  # as each of them begins
+        self.is_dismissed = False
         self.stopped: dict[int, dict[str, Any]] = {}
+        self.ending = ""
         self.lost_at: float | None = None
         self.spoke_at = time.monotonic()
         self.order = Sequencer()
@@ -57,7 +59,7 @@ class Member:
 
     @property
     def state(self) -> str:
-        """One of ``starting``, ``running``, ``paused``, ``exited``, ``lost``."""
+        """One of ``starting``, ``running``, ``paused``, ``exited``, ``crashed``, ``lost``."""
         return "paused" if self.stopped and self.is_live else self._state
 
     @property
@@ -87,15 +89,7 @@ class Member:
 
     def has_ended(self) -> bool:
         """Whether the process is surely gone: it is local and its pid is not there."""
-        if not self.is_local:
-            return False
-        try:
-            os.kill(self.hello.pid, 0)
-        except ProcessLookupError:
-            return True
-        except PermissionError:
-            return False
-        return _is_zombie(self.hello.pid)
+        return self.is_local and processes.has_ended(self.hello.pid)
 
     # --- the link ---------------------------------------------------------------------------------
 
@@ -150,9 +144,10 @@ class Member:
                 else:
                     future.set_result(message.body)
 
-    def close(self, state: str) -> None:
-        """The process is ``exited`` or ``lost``: nothing pends on it any more."""
+    def close(self, state: str, ending: str = "") -> None:
+        """The process is ``exited``, ``crashed`` or ``lost``: nothing pends on it any more."""
         self._state = state
+        self.ending = ending
         self._dropped("the process has ended")
         for future in self._asks.values():
             if not future.done():
@@ -271,13 +266,6 @@ class Member:
         elif event == "thread" and body.get("reason") == "exited":
             self.stopped.pop(int(body.get("threadId", 0)), None)
         self._fleet.event(self, event, body)
-
-
-def _is_zombie(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
-    except (OSError, IndexError):
-        return False
 
 
 INITIALIZE = {

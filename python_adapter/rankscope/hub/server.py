@@ -19,6 +19,7 @@ import rankscope
 from rankscope import record
 from rankscope.dap.channel import Channel
 from rankscope.dap.front import Front
+from rankscope.hub import compiled
 from rankscope.hub.agents import AgentPort
 from rankscope.hub.breakpoints import Table, Wanted
 from rankscope.hub.fleet import Fleet
@@ -71,11 +72,12 @@ class Hub:
     async def serve(self) -> None:
         """Serve until the last front has gone and the job has ended, then leave nothing behind."""
         await self._agents.open(self._agent_socket)
-        watch = asyncio.gather(self.fleet.watch(), self._watch_failed_joins())
+        watch = asyncio.gather(self.fleet.watch(), compiled.watch(self.wanted), self._watch_failed_joins())
         try:
             await self._done.wait()
         finally:
             await self.job.end()
+            self.job.close()
             await self.fleet.release_all()
             await asyncio.gather(*(front.channel.close() for front in list(self.fronts)), return_exceptions=True)
             watch.cancel()
@@ -171,9 +173,10 @@ class Hub:
         self.job_file.unlink(missing_ok=True)
         self.endpoint.save(self.job_file)
 
-    async def end_job(self, why: str) -> None:
-        """End the job: politely once, then by force, within 5 s. Idempotent."""
-        del why
+    async def end_job(self, why: str = "") -> None:
+        """End the job: politely once, then by force, within 5 s; ``why`` is told to the person. Idempotent."""
+        if why and self.job.is_running:
+            self.fleet.notice("info", why)
         await self.job.end()
 
     async def restart(self) -> None:
@@ -185,6 +188,7 @@ class Hub:
             await self.job.end()
         finally:
             self._is_restarting = False
+        self.fleet.forget_run()
         launcher, _ = self._roots[0]
         await self.job.launch(self.settings, launcher)
 

@@ -20,7 +20,7 @@ SESSIONS = ("auto", "perRank", "perGroup", "single")
 # What VS Code and other clients add for themselves.
 _OF_CLIENT = re.compile(
     r"__.*|type|request|presentation|preLaunchTask|postDebugTask|internalConsoleOptions|debugServer|serverReadyAction"
-    r"|noDebug|suppressMultipleSessionWarning|linux|osx|windows|session|restart|parentSession|clientOS|variables"
+    r"|suppressMultipleSessionWarning|linux|osx|windows|session|restart|parentSession|clientOS|variables"
 )
 
 
@@ -49,8 +49,9 @@ class LaunchSettings:
     ranks: RankSet | None = None
     rank_sets: dict[str, str] = field(default_factory=dict)
     sessions: str = "auto"
-    max_sessions: int = 16
+    max_sessions: int = 64
     stop_on_entry: bool = False
+    no_debug: bool = False
     just_my_code: bool = True
     path_mappings: list[PathMapping] = field(default_factory=list)
     raise_timeouts: bool = True
@@ -81,8 +82,9 @@ class LaunchSettings:
             ranks=read.ranks(rank_sets),
             rank_sets=rank_sets,
             sessions=read.take("sessions", _one_of(SESSIONS), "auto"),
-            max_sessions=read.take("maxSessions", _count, 16),
+            max_sessions=read.take("maxSessions", _count, 64),
             stop_on_entry=read.take("stopOnEntry", _flag, False),
+            no_debug=read.take("noDebug", _flag, False),
             just_my_code=read.take("justMyCode", _flag, True),
             path_mappings=read.take("pathMappings", _mappings, []),
             raise_timeouts=read.take("raiseTimeouts", _flag, True),

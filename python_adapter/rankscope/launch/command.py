@@ -12,7 +12,7 @@ from typing import Protocol
 
 import rankscope
 from rankscope.errors import UserError
-from rankscope.wire.link import JOB_FILE_VARIABLE, JOB_VARIABLE
+from rankscope.wire.link import JOB_FILE_VARIABLE, JOB_VARIABLE, PARENT_VARIABLE
 
 RAY_HOOK = "rankscope.agent.ray_hook.runtime_env_hook"
 RAY_HOOK_VARIABLE = "RAY_RUNTIME_ENV_HOOK"
@@ -81,12 +81,17 @@ def job_environment(job_id: str, job_file: str | os.PathLike[str], base: Mapping
     # Silences a warning that debugpy otherwise prints in every process (frozen modules).
     environment.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
     # A job inside a job is not a member of the outer one.
-    environment.pop("RANKSCOPE_PARENT", None)
+    environment.pop(PARENT_VARIABLE, None)
     hook = environment.get(RAY_HOOK_VARIABLE)
     if hook and hook != RAY_HOOK:
         environment[RAY_HOOK_CHAIN_VARIABLE] = hook
     environment[RAY_HOOK_VARIABLE] = RAY_HOOK
     return environment
+
+
+def plain_environment(job_id: str, base: Mapping[str, str]) -> dict[str, str]:
+    """``base`` for a job that is not debugged: no agent, only the mark by which its processes are found and ended."""
+    return {**base, JOB_VARIABLE: job_id}
 
 
 def package_path(base: Mapping[str, str]) -> dict[str, str]:

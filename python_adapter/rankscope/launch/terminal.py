@@ -97,6 +97,7 @@ class Terminal:
             {
                 "clientID": "rankscope-run",
                 "supportsRunInTerminalRequest": True,
+                "tellsDriverExit": True,
                 "linesStartAt1": True,
                 "columnsStartAt1": True,
                 "pathFormat": "path",

@@ -70,6 +70,13 @@ class Created(Message):
 
 
 @dataclass(slots=True)
+class Dismissed(Message):
+    """This member ends a Ray actor on purpose, or (``actor`` is empty) leaves its cluster, whose workers end then."""
+
+    actor: str = ""
+
+
+@dataclass(slots=True)
 class Armed(Message):
     """debugpy is connected to the agent, or ``error`` says why not. It proves itself by ``token``."""
 
@@ -111,7 +118,7 @@ class ArmMe(Message):
 
 @dataclass(slots=True)
 class Leaving(Message):
-    """The process is about to end by itself."""
+    """The process is about to end by itself; ``why`` is the exception that nothing caught, or empty."""
 
     why: str = ""
 
@@ -163,7 +170,7 @@ class Disarm(Message):
 
 @dataclass(slots=True)
 class Ask(Message):
-    """A question the agent's thread answers by itself: ``stacks``, ``paths``."""
+    """A question the agent's thread answers by itself: ``stacks``, ``top``, ``paths``, ``timeouts``, ``compiled``."""
 
     ask: int = 0
     what: str = ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,15 @@ from rankscope.agent import hits
 from rankscope.errors import UserError
 from rankscope.hub.conditions import Condition, exception_names, log_message, spelled, split_comment
 from rankscope.ranks import RankFacts, RankSet
+
+TABLE: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "support" / "conditions.json").read_text())
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: repr(row["text"]))
+def test_the_extension_reads_conditions_alike(row: dict[str, Any]) -> None:
+    text, comment = split_comment(row["text"])
+    assert ("" if text == "True" else text) == row["expression"]
+    assert (comment[1:].strip() if comment.startswith("@") else None) == row["ranks"]
 
 
 @pytest.mark.parametrize(
@@ -21,6 +32,7 @@ from rankscope.ranks import RankFacts, RankSet
         ("x == '# @1'", "x == '# @1'", None),
         ("x == '#'  # @2", "x == '#'", "2"),
         ("x  # a remark", "x", None),
+        ("  a\n and b  # @2", "a and b", "2"),
         ("", "", None),
     ],
 )

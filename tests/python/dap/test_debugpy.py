@@ -196,7 +196,7 @@ def test_terminate_and_disconnect_leave_nothing_paused(tmp_path: Path, monkeypat
             assert [event for event, _ in stops[0].session.events if event == "terminated"]
             await editor.root.wait_for(
                 "rankscope/ranksChanged",
-                lambda body: len(body["members"]) == 8 and all(m["state"] == "exited" for m in body["members"]),
+                lambda body: len(body["members"]) == 4 and all(m["state"] == "exited" for m in body["members"]),
             )
 
     run(work())

@@ -112,20 +112,6 @@ def test_the_standard_reverse_request_opens_children() -> None:
     run(work())
 
 
-def test_auto_groups_beyond_max_sessions() -> None:
-    async def work() -> None:
-        async with FakeHub() as hub:
-            root = await hub.root_session(maxSessions=2)
-            for rank in range(3):
-                await hub.fleet.join_rank(rank, 3)
-            await hub.fleet.join_rank(0, 1, group="critic")
-            await root.request("threads")
-            asked = [b["configuration"]["session"]["ranks"] for e, b in root.events if e == "rankscope/startChild"]
-            assert asked == ["actor/all", "critic/0"]
-
-    run(work())
-
-
 def test_without_children_the_root_presents_all_and_greyed_ranks_nowhere() -> None:
     async def work() -> None:
         async with FakeHub() as hub:

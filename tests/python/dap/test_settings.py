@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rankscope.errors import UserError
+from rankscope.hub import settings as settings_module
 from rankscope.hub.settings import LaunchSettings, PathMapping
 
 
@@ -87,3 +90,58 @@ def test_a_program_that_is_not_there() -> None:
 
 def test_attach_needs_nothing_to_run() -> None:
     assert LaunchSettings.parse({"ranks": "0"}, is_launch=False).program == ""
+
+
+# --- package.json says the same -------------------------------------------------------------------
+
+DEBUGGER: dict[str, Any] = json.loads((Path(__file__).parents[3] / "package.json").read_text())["contributes"][
+    "debuggers"
+][0]["configurationAttributes"]
+# Where the schema's default is another than a value, or there is none.
+SAMPLES: dict[str, Any] = {
+    "program": "python",
+    "module": "train",
+    "command": "true",
+    "python": "/usr/bin/python3",
+    "cwd": "/",
+    "envFile": "",
+    "ranks": "0",
+}
+# The extension turns it into something else; VS Code and the extension add these.
+OF_EXTENSION = {"run"}
+ADDED = {"name", "workspaceFolder", "workspaceFolders", "noDebug"}
+
+
+def properties() -> list[tuple[str, str]]:
+    return [(kind, key) for kind, schema in DEBUGGER.items() for key in schema["properties"] if key not in OF_EXTENSION]
+
+
+@pytest.mark.parametrize(("kind", "key"), properties())
+def test_what_the_schema_offers_is_taken(kind: str, key: str) -> None:
+    value = SAMPLES.get(key, DEBUGGER[kind]["properties"][key].get("default"))
+    assert value is not None, f"no sample of '{key}'"
+    what = {} if kind == "attach" or key in ("program", "module", "command") else {"command": "true"}
+    folder = {"cwd": "/usr/bin" if key == "program" else "/"}
+    program = {"program": "env"} if key == "program" else {}
+    LaunchSettings.parse({**what, **folder, key: value, **program}, is_launch=kind == "launch")
+    for choice in DEBUGGER[kind]["properties"][key].get("enum", ()):
+        LaunchSettings.parse({**what, **folder, key: choice}, is_launch=kind == "launch")
+
+
+def test_what_is_taken_is_in_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = set()
+    own = settings_module._Reader.take
+
+    def take(self: Any, key: str, read: Callable[[Any], Any], default: Any) -> Any:
+        taken.add(key)
+        return own(self, key, read, default)
+
+    monkeypatch.setattr(settings_module._Reader, "take", take)
+    launch()
+    assert (taken | {"ranks"}) - ADDED == set(DEBUGGER["launch"]["properties"])
+
+
+@pytest.mark.parametrize("key", ["maxSessions", "releaseAfter", "startWait"])
+def test_defaults_are_the_schemas(key: str) -> None:
+    name = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
+    assert getattr(launch(), name) == DEBUGGER["launch"]["properties"][key]["default"]

@@ -36,6 +36,8 @@ class FakeMember:
         self.is_armed = self.is_greyed = False
         self.is_live = True
         self.incarnation = 0
+        self.ending = ""
+        self.top: dict[str, Any] | None = {"name": "step", "path": "/code/train.py", "line": 9, "call": "all_reduce"}
         self.stopped: dict[int, dict[str, Any]] = {}
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.sent: list[Any] = []
@@ -53,7 +55,7 @@ class FakeMember:
     @property
     def state(self) -> str:
         if not self.is_live:
-            return "exited"
+            return "crashed" if self.ending else "exited"
         return "paused" if self.stopped else self.state_when_running
 
     def send(self, message: Any) -> None:
@@ -100,6 +102,10 @@ class FakeMember:
                 self._fleet.changed(self)
 
     async def ask(self, what: str, arguments: dict[str, Any], *, timeout: float = 3.0) -> dict[str, Any]:
+        if what in self.silent:
+            raise asyncio.TimeoutError
+        if what == "top":
+            return {"frame": self.top}
         if what == "paths":
             return {"found": {one["path"]: self.copies.get(one["path"], [one["path"]]) for one in arguments["paths"]}}
         frames = [{"name": "all_reduce", "path": "/code/train.py", "line": 9}]
@@ -196,6 +202,10 @@ class FakeFleet:
         self.members: dict[str, FakeMember] = {}
         self.listeners: list[Any] = []
         self.wanted = wanted
+        self.missing = 0
+
+    def missing_actors(self) -> int:
+        return self.missing
 
     def select(self, ranks: RankSet | None) -> list[FakeMember]:
         return [m for m in self.members.values() if m.is_live and (ranks is None or ranks.contains(m.facts))]
@@ -216,7 +226,8 @@ class FakeFleet:
         facts = {"is_final": True, "local_rank": rank, **facts}
         return await self.join(f"{group} {rank}", group=group, rank=rank, world_size=world_size, **facts)
 
-    def leave(self, member: FakeMember) -> None:
+    def leave(self, member: FakeMember, ending: str = "") -> None:
+        member.ending = ending
         member.is_live = member.is_armed = False
         member.stopped.clear()
         for listener in list(self.listeners):
@@ -284,8 +295,8 @@ class FakeHub:
     def apply(self, settings: LaunchSettings) -> None:
         self.done.append("apply")
 
-    async def end_job(self, why: str) -> None:
-        self.done.append("end_job")
+    async def end_job(self, why: str = "") -> None:
+        self.done.append(f"end_job {why}".rstrip())
         self.job.driver_exited(143)
 
     async def restart(self) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from rankscope.agent import identity
 from rankscope.ranks import RankFacts
+from rankscope.wire.link import PARENT_VARIABLE
 from support.fake_hub import FakeHub
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
@@ -58,13 +59,13 @@ def test_an_actor_without_rank_is_open() -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"member": "x", "facts": {"colour": 1}}'])
 def test_a_broken_parent_is_no_parent(text: str) -> None:
-    assert identity.read_parent({identity.PARENT_VARIABLE: text}) is None
+    assert identity.read_parent({PARENT_VARIABLE: text}) is None
 
 
 def test_parent_round_trip() -> None:
     facts = RankFacts("rank", "world", 1)
     text = json.dumps({"member": "m", "facts": asdict(facts)})
-    assert identity.read_parent({identity.PARENT_VARIABLE: text}) == identity.Parent("m", facts)
+    assert identity.read_parent({PARENT_VARIABLE: text}) == identity.Parent("m", facts)
 
 
 @pytest.mark.parametrize(

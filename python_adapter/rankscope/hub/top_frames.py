@@ -1,0 +1,75 @@
+"""Where members stand: of each its innermost frame of the person's own code, all within one bound."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rankscope.dap.messages import DapError
+from rankscope.hub.run_control import main_stop
+
+if TYPE_CHECKING:
+    from rankscope.hub.member import Member
+    from rankscope.hub.paths import Paths
+
+SECONDS = 0.5
+_LEVELS = 50
+_LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python3.")
+
+TopFrame = dict[str, Any]
+
+
+async def of(members: Sequence[Member], paths: Paths) -> tuple[dict[str, TopFrame | None], list[str]]:
+    """By member id: name, the client's path, line and the blocking call; ``None`` where there is no own code.
+
+    The second are the ids of those that have not answered within :data:`SECONDS`.
+    """
+    late: list[str] = []
+
+    async def one(member: Member) -> TopFrame | None:
+        if not member.is_live or member.facts.role == "idle":
+            return None
+        try:
+            found = await (_stopped(member) if member.stopped else _running(member))
+        except (TimeoutError, asyncio.TimeoutError):
+            late.append(member.id)
+            return None
+        except DapError:  # it ran on, or ended, while it was asked
+            return None
+        return found and {**found, "path": paths.in_client(found["path"])}
+
+    frames = await asyncio.gather(*(one(member) for member in members))
+    answers = {member.id: frame for member, frame in zip(members, frames, strict=True)}
+    return {name: frame for name, frame in answers.items() if name not in late}, late
+
+
+async def _running(member: Member) -> TopFrame | None:
+    answer = await member.ask("top", {}, timeout=SECONDS)
+    frame = answer.get("frame")
+    if not isinstance(frame, dict):
+        return None
+    return {
+        "name": str(frame.get("name", "")),
+        "path": str(frame.get("path", "")),
+        "line": int(frame.get("line") or 0),
+        "call": str(frame.get("call", "")),
+    }
+
+
+async def _stopped(member: Member) -> TopFrame | None:
+    """Of the thread that stopped: where its breakpoint is, else the innermost frame that is no library's."""
+    thread = main_stop(member)
+    is_hit = bool(member.stopped[thread].get("hitBreakpointIds"))
+    ask = {"threadId": thread, "startFrame": 0, "levels": _LEVELS}
+    frames = (await member.debug("stackTrace", ask, timeout=SECONDS)).get("stackFrames") or []
+    own = frames if is_hit else [frame for frame in frames if not _is_library(frame)]
+    if not own:
+        return None
+    path = (own[0].get("source") or {}).get("path") or ""
+    return {"name": str(own[0].get("name", "")), "path": path, "line": int(own[0].get("line") or 0), "call": ""}
+
+
+def _is_library(frame: dict[str, Any]) -> bool:
+    path = (frame.get("source") or {}).get("path") or ""
+    return not path or path.startswith("<") or any(folder in path for folder in _LIBRARIES)
