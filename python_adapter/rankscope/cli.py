@@ -17,6 +17,7 @@ from rankscope.launch.child import NOT_EXECUTABLE, NOT_FOUND
 from rankscope.launch.locations import parse_breakpoint, parse_logpoint
 from rankscope.launch.report import Report
 from rankscope.launch.terminal import OWN_FAILURE, Plan, Terminal
+from rankscope.postmortem import commands as kept
 from rankscope.ranks import RankSet
 
 _USAGE = 2
@@ -35,6 +36,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Read the command line, do what it says, return the exit code."""
     options = _parser().parse_args(arguments)
     report = Report(sys.stderr, str(Path.cwd()), is_json=options.json)
+    if options.name in kept.COMMANDS:
+        try:
+            return kept.COMMANDS[options.name](options, Path.cwd(), sys.stdout)
+        except UserError as e:
+            report.notice("error", e.message, e.hint, e.code)
+            return _USAGE
     try:
         plan = _plan(options)
         if options.name == "attach":
@@ -106,6 +113,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="RUN",
         help="a folder in .rankscope/runs or a hub's address; by default the newest run from this folder",
     )
+    kept.add_commands(commands)
     return parser
 
 

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from rankscope.agent import ending
@@ -58,6 +59,7 @@ class Agent:
         self._debugger = Debugger()
         self._inbox = Inbox()
         self._gate = Gate(is_closed=hello.waits)
+        self._verdicts: dict[int, SimpleQueue[bool]] = {}
         self._arm_deadline: float | None = None
         self._lost_at: float | None = time.monotonic()
         self._next_try = 0.0
@@ -119,6 +121,24 @@ class Agent:
             self._inbox.call(lambda: self._link.send(m.ArmMe(why=why, ask=ask)))
             self.serve_start(timeout)
         return self.is_armed
+
+    def failed(self, about: dict[str, Any], age: float, keep: Callable[[], dict[str, Any]], timeout: float) -> bool:
+        """Tell the hub of a failure here, then what ``keep`` makes of it; whether the calling thread is to be held.
+
+        Returns within ``timeout`` seconds after ``keep`` has.
+        """
+        verdict: SimpleQueue[bool] = SimpleQueue()
+        ask = id(verdict)
+        self._verdicts[ask] = verdict
+        self._inbox.call(lambda: self._link.send(m.Failed(ask=ask, age=age, about=about)))
+        dump = keep() if self.settings is None or self.settings.keeps_failures else {}
+        self._inbox.call(lambda: self._link.send(m.FailedDump(ask=ask, dump=dump)))
+        try:
+            return verdict.get(timeout=timeout)
+        except Empty:
+            return False
+        finally:
+            del self._verdicts[ask]
 
     def created(self, actor: str, label: str) -> None:
         """Tell the hub of a Ray actor that this process has asked for."""
@@ -279,6 +299,9 @@ class Agent:
         elif isinstance(message, m.Disarm):
             self._release("")
             self._gate.open()
+        elif isinstance(message, m.Verdict):
+            if message.ask in self._verdicts:
+                self._verdicts[message.ask].put(message.will_hold)
         elif isinstance(message, m.End):
             self._kill_at = time.monotonic() + message.grace
             os.kill(os.getpid(), signal.SIGTERM)

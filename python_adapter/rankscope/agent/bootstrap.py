@@ -15,7 +15,19 @@ from dataclasses import asdict
 from typing import Any
 
 from rankscope.agent import agent as agents
-from rankscope.agent import breaks, children, collectives, compiled, guards, identity, imports, ray_hook, stacks, top
+from rankscope.agent import (
+    breaks,
+    children,
+    collectives,
+    compiled,
+    crash,
+    guards,
+    identity,
+    imports,
+    ray_hook,
+    stacks,
+    top,
+)
 from rankscope.ranks import RankFacts
 from rankscope.wire.link import Endpoint
 from rankscope.wire.messages import Hello
@@ -82,6 +94,7 @@ def _serve(agent: agents.Agent) -> None:
     agent.answers["top"] = top.top
     agent.answers["paths"] = stacks.paths
     agent.answers["compiled"] = compiled.answer
+    agent.answers["dump"] = crash.now
     agent.answers["timeouts"] = collectives.answer
     agent.armed_hooks.append(breaks.install_hook)
     agent.armed_hooks.append(collectives.raise_all)
@@ -107,6 +120,7 @@ def _install_hooks(where: Endpoint, facts: RankFacts) -> None:
     collectives.install()
     compiled.install()
     children.install(where.start_wait)
+    crash.install()
     ray_hook.install()
     atexit.register(_leave)
 

@@ -86,7 +86,7 @@ def is_ray_copy(folder: str) -> bool:
 @functools.lru_cache(maxsize=4096)
 def is_own_file(path: str) -> bool:
     """Whether a file is the person's own: no installed package, nothing of Python itself or of RankScope."""
-    if path.startswith(("<", _OURS)) or any(folder in path for folder in _INSTALLED):
+    if path.startswith(("<", _OURS)) or path.endswith(".pyx") or any(folder in path for folder in _INSTALLED):
         return False
     real = os.path.realpath(path)
     return not real.startswith(_STANDARD) and not any(folder in real for folder in _INSTALLED)

@@ -8,6 +8,7 @@ set; it is the connection whose ``attach`` names a session.
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankscope.dap.front_breakpoints import BreakpointRequests
@@ -109,6 +110,8 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests, RankRequests):
         settings = LaunchSettings.parse(arguments, is_launch=False)
         self._become_root(settings)
         await self._take_configuration()
+        if settings.record:
+            await self.hub.open_record(settings.record, Path(settings.cwd or Path.cwd()))
         self.present_all()
         return {}
 

@@ -10,6 +10,8 @@ from rankscope.dap.ids import Ids
 from rankscope.dap.messages import DapError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rankscope.dap.channel import Channel
     from rankscope.dap.sessions import Sessions
     from rankscope.hub.breakpoints import Wanted
@@ -65,6 +67,9 @@ class HubOfFront(Protocol):
 
     def become_root(self, front: Any) -> None:
         """The front is the job's root session from now on, until it has gone."""
+
+    async def open_record(self, place: str, base: Path) -> None:
+        """Present a run that is over."""
 
     async def end_job(self, why: str = "") -> None:
         """End it, politely once, then by force; say why."""

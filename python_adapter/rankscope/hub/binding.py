@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rankscope.hub.member import Member
 
 _EXCLUDED = "excluded by filters"
-_BREAK_MODES = {"raised": "always", "uncaught": "unhandled", "userUnhandled": "userUnhandled"}
+_BREAK_MODES = {"raised": "always", "userUnhandled": "userUnhandled"}
 
 
 class Binding:
@@ -63,6 +63,9 @@ class Binding:
         entries = [entry for entry in self._wanted.entries(kind) if entry.concerns(self._member)]
         if kind == "exception":
             entries = [entry for entry in entries if self._is_thought_in(entry)]
+            for entry in entries:
+                self.answers[entry.id] = {"verified": True}
+            entries = [entry for entry in entries if entry.arms]  # the agent itself sees what nothing catches
         if not entries and kind not in self._has:
             return
         if kind == "function":
@@ -154,8 +157,6 @@ class Binding:
         else:
             filters = list(dict.fromkeys(entry.where for entry in entries))
             await self._member.debug("setExceptionBreakpoints", {"filters": filters})
-        for entry in entries:
-            self.answers[entry.id] = {"verified": True}
 
     def changed(self, answer: dict[str, Any]) -> None:
         """debugpy has changed its mind about one of its ids."""

@@ -162,6 +162,15 @@ class Wanted:
             return True
         return any(entry.arms and entry.concerns(member) for entry in self.all())
 
+    def wants_uncaught(self, member: Member, error: str) -> bool:
+        """Whether an exception of that class, which nothing caught, is to stop a member."""
+        return any(
+            entry.where == "uncaught"
+            and entry.concerns(member)
+            and (not entry.names or error in entry.names or error.rpartition(".")[2] in entry.names)
+            for entry in self.entries(EXCEPTION)
+        )
+
     def may_arm_ranks(self) -> bool:
         """Whether a process of which nothing is known yet may need the debugger once it is a rank."""
         return any(

@@ -11,6 +11,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rankscope.dap.messages import DapError
+from rankscope.hub.crashes import Crashes
 from rankscope.hub.member import Member
 from rankscope.ranks import DRIVER, RankFacts, RankSet
 from rankscope.wire import messages as m
@@ -71,6 +72,7 @@ class Fleet:
         self.wanted = wanted
         self.endpoint = endpoint
         self.ranks: RankSet | None = None
+        self.crashes = Crashes(self)
         self.has_ended = False
         self._is_any_armed = False
         self._joined = 0
@@ -117,6 +119,7 @@ class Fleet:
             m.Welcome(
                 will_arm=will_arm,
                 prepares=member.facts.role == "idle" and self.wanted.may_arm_ranks(),
+                keeps_failures=self.crashes.keeps,
                 raise_timeouts=self.endpoint.raise_timeouts,
                 rank=member.facts.rank,
                 node=member.facts.node,
@@ -128,6 +131,12 @@ class Fleet:
         self._arm_or_go(member, will_arm, "it starts")
         return member
 
+    def adopt(self, member: Member) -> None:
+        """Take in a member that needs no agent: the record of one."""
+        self.members[member.id] = member
+        for listener in list(self.listeners):
+            listener.member_joined(member)
+
     def handle(self, member: Member, message: m.Message) -> None:
         """One message from a member's agent."""
         if isinstance(message, m.Identity):
@@ -136,6 +145,8 @@ class Fleet:
             will_arm = not member.is_greyed and not self.has_ended
             self._settle(member, message.ask, will_arm=will_arm)
             self._arm_or_go(member, will_arm, message.why)
+        elif isinstance(message, (m.Failed, m.FailedDump)):
+            self.crashes.handle(member, message)
         elif isinstance(message, m.Created):
             self._created.note(message.actor, message.label)
             self.changed(member)
@@ -228,6 +239,7 @@ class Fleet:
         if not member.is_live:
             return
         member.close(state, ending)
+        self.crashes.let_go(member)
         self._created.forget(str(member.hello.ray.get("actor_id") or ""))
         for listener in list(self.listeners):
             listener.member_left(member)
@@ -299,6 +311,7 @@ class Fleet:
 
     def close(self) -> None:
         """Cancel what arms members."""
+        self.crashes.close()
         for task in self._tasks:
             task.cancel()
 
@@ -325,6 +338,8 @@ class Fleet:
 
     def event(self, member: Member, event: str, body: dict[str, Any]) -> None:
         """Pass on an event of a member's debugpy."""
+        if event == "continued":
+            self.crashes.let_go(member)
         for listener in list(self.listeners):
             listener.member_event(member, event, body)
 

@@ -29,6 +29,10 @@ class KeptMember:
     is_greyed = False
     is_live = True
     is_local = False
+    is_dismissed = False
+    is_ray_worker = False
+    lost_at = None
+    spoke_at = float("inf")
 
     def __init__(self, number: int, about: dict[str, Any], load: Callable[[], Dump]) -> None:
         self.id = str(about.get("id") or f"kept-{number}")
@@ -71,6 +75,9 @@ class KeptMember:
     def send(self, message: Any) -> None:
         """Nobody is there to be told."""
         del message
+
+    def heartbeat(self) -> None:
+        """Nobody is there to be told."""
 
     async def arm(self, why: str) -> None:
         """It is as armed as it will ever be."""

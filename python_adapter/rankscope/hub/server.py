@@ -13,21 +13,25 @@ import tempfile
 import time
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import rankscope
 from rankscope import record
 from rankscope.dap.channel import Channel
 from rankscope.dap.front import Front
+from rankscope.errors import UserError
 from rankscope.hub import compiled
 from rankscope.hub.agents import AgentPort
 from rankscope.hub.breakpoints import Table, Wanted
 from rankscope.hub.fleet import Fleet
 from rankscope.hub.job import Job
+from rankscope.hub.kept_member import KeptMember
 from rankscope.launch.command import job_argv
+from rankscope.postmortem import kept_run, listing
 from rankscope.wire.link import Endpoint
 
 if TYPE_CHECKING:
+    from rankscope.hub.member import Member
     from rankscope.hub.settings import LaunchSettings
 
 _IDLE_SECONDS = 30.0
@@ -150,6 +154,19 @@ class Hub:
         if not self._roots or not self.fronts:
             self._done.set()
 
+    async def open_record(self, place: str, base: Path) -> None:
+        """Present a run that is over as it was when it failed. Raises :class:`UserError`."""
+        folder = listing.find(place if place != "newest" else "", base)
+        run = await asyncio.to_thread(kept_run.open_run, folder)
+        for problem in run.problems:
+            self.fleet.notice("warning", problem)
+        if not run.kept:
+            raise UserError("no-failure", f"'{folder}' keeps no failure.", "Only runs in which something failed do.")
+        for number, kept in enumerate(run.kept):
+            member = KeptMember(number, kept.about, kept.load)
+            member.in_client = self.wanted.paths.in_client
+            self.fleet.adopt(cast("Member", member))
+
     # --- the job ----------------------------------------------------------------------------------
 
     async def launch(self, settings: LaunchSettings, front: Front) -> None:
@@ -170,6 +187,8 @@ class Hub:
         self.fleet.endpoint = self.endpoint
         self.wanted.apply(settings)
         self.fleet.ranks = settings.ranks
+        self.fleet.crashes.policy = settings.post_mortem
+        self.fleet.crashes.limit = settings.post_mortem_timeout
         self.job_file.unlink(missing_ok=True)
         self.endpoint.save(self.job_file)
 
@@ -205,6 +224,7 @@ class Hub:
         base = Path(settings.workspace_folders[0] if settings.workspace_folders else settings.cwd or Path.cwd())
         try:
             self._record = record.begin(base, settings.name, self._about)
+            self.fleet.crashes.begin(self._record)
         except OSError as e:
             self.fleet.notice("info", f"no record is kept of this run: {e}")
 

@@ -15,6 +15,7 @@ from rankscope.ranks import RankSet
 _T = TypeVar("_T")
 
 CONSOLES = ("internalConsole", "integratedTerminal", "externalTerminal")
+POST_MORTEM = ("pause", "capture", "off")
 SESSIONS = ("auto", "perRank", "perGroup", "single")
 
 # What VS Code and other clients add for themselves.
@@ -57,6 +58,9 @@ class LaunchSettings:
     raise_timeouts: bool = True
     release_after: float = 10.0
     start_wait: float = 20.0
+    record: str = ""
+    post_mortem: str = "capture"
+    post_mortem_timeout: float = 1800.0
     workspace_folders: list[str] = field(default_factory=list)
 
     @classmethod
@@ -90,6 +94,9 @@ class LaunchSettings:
             raise_timeouts=read.take("raiseTimeouts", _flag, True),
             release_after=read.take("releaseAfter", _seconds, 10.0),
             start_wait=read.take("startWait", _seconds, 20.0),
+            record=read.take("record", _text, ""),
+            post_mortem=read.take("postMortem", _one_of(POST_MORTEM), "capture"),
+            post_mortem_timeout=read.take("postMortemTimeout", _seconds, 1800.0),
             workspace_folders=[*([folder] if folder else []), *(f for f in folders if f != folder)],
         )
         read.refuse_the_rest()

@@ -12,6 +12,7 @@ see :mod:`rankscope.postmortem.values`; ``sources``: path → ``{sha256, text?}`
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import sys
@@ -99,7 +100,7 @@ def of_exception(
     deadline: float | None = None,
 ) -> dict[str, Any]:
     """A dump of a process that fails by ``error``, called on the failing thread. Never raises ``Exception``."""
-    maker = _Maker(is_user, Keeper(limits))
+    maker = _Maker(functools.cache(is_user), Keeper(limits))
     exception = _exception(error, maker, set(), 0)
     threads = _threads(maker, failing=threading.get_ident())
     for thread in threads:
@@ -112,7 +113,7 @@ def of_now(
     is_user: Callable[[str], bool], *, limits: Limits = DEFAULT_LIMITS, deadline: float | None = None
 ) -> dict[str, Any]:
     """A dump of where every thread of this process is."""
-    maker = _Maker(is_user, Keeper(limits))
+    maker = _Maker(functools.cache(is_user), Keeper(limits))
     return _finished(maker, None, _threads(maker, failing=None), deadline)
 
 

@@ -117,6 +117,26 @@ class ArmMe(Message):
 
 
 @dataclass(slots=True)
+class Failed(Message):
+    """An exception has ended some work of this member ``age`` seconds ago; it waits for a :class:`Verdict`.
+
+    ``about``: ``type``, ``message``, ``text``, ``path``, ``line``, ``name``, ``how``, ``isEcho``, ``wantsPause``.
+    """
+
+    ask: int = 0
+    age: float = 0.0
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class FailedDump(Message):
+    """What is kept of the failure ``ask``: see :mod:`rankscope.postmortem.dump`."""
+
+    ask: int = 0
+    dump: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class Leaving(Message):
     """The process is about to end by itself; ``why`` is the exception that nothing caught, or empty."""
 
@@ -132,11 +152,13 @@ class Welcome(Message):
 
     ``will_arm``: an :class:`Arm` follows, so a member that waits goes on waiting.
     ``files``: member paths that have breakpoints (a dormant child watches for them).
+    ``keeps_failures``: a failure is dumped for the record.
     ``prepares``: an idle worker loads its debugger now, since what it becomes may need it.
     """
 
     will_arm: bool = False
     prepares: bool = False
+    keeps_failures: bool = True
     raise_timeouts: bool = True
     rank: int | None = None
     node: int | None = None
@@ -170,11 +192,19 @@ class Disarm(Message):
 
 @dataclass(slots=True)
 class Ask(Message):
-    """A question the agent's thread answers by itself: ``stacks``, ``top``, ``paths``, ``timeouts``, ``compiled``."""
+    """A question the agent's thread answers: ``stacks``, ``top``, ``paths``, ``timeouts``, ``compiled``, ``dump``."""
 
     ask: int = 0
     what: str = ""
     arguments: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Verdict(Message):
+    """Answer to :class:`Failed`: the others are kept; with ``will_hold`` the failing thread stops in the debugger."""
+
+    ask: int = 0
+    will_hold: bool = False
 
 
 @dataclass(slots=True)

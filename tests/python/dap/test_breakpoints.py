@@ -174,10 +174,11 @@ def test_exception_filters() -> None:
             options = [{"filterId": "raised", "condition": "ValueError  # @1"}]
             await root.request("setExceptionBreakpoints", {"filters": ["uncaught"], "filterOptions": options})
             assert [member.is_armed for member in (zero, one)] == [False, True]
-            assert one.exceptions["exceptionOptions"][1] == {
+            raised = {
                 "path": [{"names": ["Python Exceptions"]}, {"names": ["ValueError"]}],
                 "breakMode": "always",
             }
+            assert one.exceptions["exceptionOptions"] == [raised]  # what nothing catches, the agent itself sees
             body = await root.request(
                 "setExceptionBreakpoints",
                 {"filters": ["odd"], "filterOptions": [{"filterId": "raised", "condition": "x y"}]},

@@ -1,0 +1,196 @@
+"""Exceptions that end this process's work, seen where they were raised: kept, told to the hub, held if it says so.
+
+Nothing is traced and nothing armed before the raise. Every way out has its own hook, and none adds a frame to
+a traceback: ``sys.excepthook``, ``threading.excepthook``; for ``multiprocessing`` its exit function, which runs while
+the exception passes; for Ray tasks and actor methods the place where Ray would start its own post-mortem debugger; for
+a DataLoader's worker the wrapper that carries the exception to its parent.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from types import ModuleType, TracebackType
+from typing import Any
+
+from rankscope.agent import agent as agents
+from rankscope.agent import ending, guards, imports, stacks
+
+KEEP_SECONDS = 1.0
+VERDICT_SECONDS = 0.8
+"""With :data:`KEEP_SECONDS`: how long a death is delayed at most, unless the hub holds it."""
+_MAX_ALIKE = 3
+_ARM_SECONDS = 20.0
+_RAY_LIBRARIES = ("/ray/data/", "/ray/serve/")
+
+_lock = threading.Lock()
+_told: BaseException | None = None
+_alike: Counter[tuple[str, str, int]] = Counter()
+
+
+def install() -> None:
+    """Watch every way out of this process."""
+    _watch_interpreter()
+    imports.after_import("multiprocessing.util", _watch_multiprocessing)
+    imports.after_import("torch._utils", _watch_data_loader)
+    imports.after_import("ray.util.rpdb", _watch_ray)
+
+
+def now(_arguments: dict[str, Any]) -> dict[str, Any]:
+    """The agent's answer to ``dump``: where every thread is, since another member has failed."""
+    from rankscope.postmortem import dump  # loaded in a process that needs it, not in every one
+
+    return dump.of_now(stacks.is_own_file, deadline=time.monotonic() + KEEP_SECONDS)
+
+
+def failed(error: BaseException | None, how: str) -> None:
+    """This exception has ended some work here. Returns within two seconds unless the hub holds it. Never raises."""
+    global _told
+    if error is None or isinstance(error, (SystemExit, KeyboardInterrupt, GeneratorExit)):
+        return
+    agent: Any = agents.current
+    with _lock:
+        if error is _told or agent is None or not agent.is_linked:
+            return
+        _told = error
+    try:
+        _tell(agent, error, how)
+    except Exception as e:  # nothing of ours may change how a job fails
+        agent.notice("warning", f"a failure could not be kept: {e!r}")
+
+
+def _tell(agent: Any, error: BaseException, how: str) -> None:
+    from rankscope.postmortem import dump, values
+
+    raised = time.monotonic()
+    path, line, name = _place(error.__traceback__)
+    key = (type(error).__name__, path, line)
+    _alike[key] += 1
+    if _alike[key] > _MAX_ALIKE:
+        if _alike[key] == _MAX_ALIKE + 1:
+            agent.notice("info", f"further failures like {ending.described(error)} at {path}:{line} are not kept")
+        return
+    message = dump.message_of(error)
+    about = {
+        "type": values.type_name(type(error)),
+        "message": message,
+        "text": ending.described(error),
+        "path": path,
+        "line": line,
+        "name": name,
+        "how": how,
+        "isEcho": _is_echo(error),
+        "wantsPause": os.environ.get("RAY_DEBUG_POST_MORTEM", "0") == "1",
+    }
+
+    def keep() -> dict[str, Any]:
+        return dump.of_exception(error, stacks.is_own_file, deadline=raised + KEEP_SECONDS)
+
+    if not agent.failed(about, time.monotonic() - raised, keep, VERDICT_SECONDS):
+        return
+    if agent.arm_here(f"post-mortem of {about['text']}", _ARM_SECONDS):
+        _hold(error)
+
+
+def _hold(error: BaseException) -> None:
+    """Stop this thread in the debugger, in the raising frame, until somebody lets it go."""
+    information = (type(error), error, error.__traceback__)
+    guards.original("trigger_exception_handler")(information, as_uncaught=False)
+
+
+def _place(trace: TracebackType | None) -> tuple[str, int, str]:
+    """The innermost frame of the person's own code, else the innermost."""
+    place = ("", 0, "")
+    has_own = False
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        is_own = stacks.is_own_file(code.co_filename)
+        if is_own or not has_own:
+            place = (code.co_filename, trace.tb_lineno, code.co_name)
+            has_own = has_own or is_own
+        trace = trace.tb_next
+    return place
+
+
+def _is_echo(error: BaseException) -> bool:
+    """Whether it merely tells of another process's failure."""
+    modules = {base.__module__.partition(".")[0] + "." + base.__qualname__ for base in type(error).__mro__}
+    return bool(
+        modules
+        & {
+            "ray.RayTaskError",
+            "ray.RayActorError",
+            "ray.ActorDiedError",
+            "torch.ChildFailedError",
+            "torch.ProcessException",
+            "torch.ProcessRaisedException",
+            "torch.ProcessExitedException",
+        }
+    )
+
+
+# --- the ways out ---------------------------------------------------------------------------------
+
+
+def _watch_interpreter() -> None:
+    own, own_of_threads = sys.excepthook, threading.excepthook
+
+    def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        failed(error, "uncaught")
+        own(kind, error, trace)
+
+    def thread_excepthook(arguments: threading.ExceptHookArgs) -> None:
+        failed(arguments.exc_value, "uncaught in a thread")
+        own_of_threads(arguments)
+
+    sys.excepthook = excepthook
+    threading.excepthook = thread_excepthook
+
+
+def _watch_multiprocessing(module: ModuleType) -> None:
+    """``Process`` prints what its target raised and sets the exit code, calling its exit function in between."""
+    own: Any = module._exit_function
+
+    def _exit_function(*args: Any, **kwargs: Any) -> Any:
+        error = sys.exc_info()[1]
+        failed(error, "uncaught")
+        if error is not None and not isinstance(error, SystemExit):
+            ending.note(error)
+        return own(*args, **kwargs)
+
+    module._exit_function = _exit_function  # type: ignore[attr-defined]
+
+
+def _watch_data_loader(module: ModuleType) -> None:
+    own: Any = getattr(module, "ExceptionWrapper", None)
+    if own is None:
+        return
+    begin = own.__init__
+
+    def __init__(self: Any, exc_info: Any = None, where: str = "in background") -> None:  # noqa: N807 - it replaces one
+        failed(sys.exc_info()[1], where)
+        begin(self, exc_info, where)
+
+    own.__init__ = __init__
+
+
+def _watch_ray(module: ModuleType) -> None:
+    """Ray asks whether its post-mortem debugger is wanted, and starts it, inside its own ``except``."""
+    own: Any = getattr(module, "_is_ray_debugger_post_mortem_enabled", None)
+    if own is None:
+        return
+
+    def _is_ray_debugger_post_mortem_enabled() -> bool:
+        caller = sys._getframe(1).f_code.co_filename
+        if any(library in caller for library in _RAY_LIBRARIES):  # it changes what they raise
+            return bool(own())
+        return True
+
+    def _post_mortem(*_args: Any, **_kwargs: Any) -> None:
+        failed(sys.exc_info()[1], "raised in a Ray task")
+
+    module._is_ray_debugger_post_mortem_enabled = _is_ray_debugger_post_mortem_enabled  # type: ignore[attr-defined]
+    module._post_mortem = _post_mortem  # type: ignore[attr-defined]
