@@ -11,6 +11,7 @@ export const COMMANDS = {
   pauseAll: "rankscope.pauseAll",
   continueStopped: "rankscope.continueStopped",
   findRank: "rankscope.findRank",
+  openRun: "rankscope.openRun",
   // a breakpoint's ranks
   limitToRanks: "rankscope.limitToRanks",
   limitToRankZero: "rankscope.limitToRankZero",

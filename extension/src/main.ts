@@ -9,6 +9,7 @@ import { Configuration } from "./debug/configuration.js";
 import { DescriptorFactory } from "./debug/descriptorFactory.js";
 import { Gutter } from "./debug/gutter.js";
 import { Jobs } from "./debug/jobs.js";
+import { PostMortem } from "./debug/postMortem.js";
 import { RunControl } from "./debug/runControl.js";
 import { Log } from "./log.js";
 import { RanksView } from "./views/ranksView.js";
@@ -26,6 +27,7 @@ export function activate(context: vscode.ExtensionContext): void {
     new DescriptorFactory(log, context),
     new ChildSessions(jobs, log),
     new RunControl(jobs, log),
+    new PostMortem(jobs, log),
     new RanksView(jobs, log),
     new BreakpointRanks(jobs, log),
     new Gutter(jobs),

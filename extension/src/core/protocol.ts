@@ -38,6 +38,30 @@ export interface Member {
   readonly stopped: { readonly reason: string; readonly description?: string; readonly text?: string } | null;
   /** Why it ended, where that is known: `ValueError: bad batch`, `killed by SIGKILL`. */
   readonly ending: string;
+  /** Held since its failure: seconds until it is let go by itself; null or absent: not held. */
+  readonly heldSeconds?: number | null;
+}
+
+/** Something that deserves attention at a line: so far, a failure. */
+export interface Finding {
+  readonly kind: "crash";
+  /** `error` for the first failure of an episode, `information` for those that followed from it. */
+  readonly severity: "error" | "information";
+  /** The person's own file; empty where the line is not known. */
+  readonly path: string;
+  /** From 1; 0 where it is not known. */
+  readonly line: number;
+  /** `ValueError: bad batch`, `killed by SIGKILL`. */
+  readonly text: string;
+  /** Whose: a member's label. */
+  readonly label: string;
+  /** Its member's id. */
+  readonly member: string;
+  readonly isFirst: boolean;
+  /** Failures of one episode have one number, from 1. */
+  readonly episode: number;
+  /** The folder of the run's record; empty when none is kept. */
+  readonly record: string;
 }
 
 /** Where a member stands: its innermost frame of the person's own code. */
@@ -106,6 +130,8 @@ export interface Events {
   "rankscope/ranksChanged": { members: readonly Member[] };
   "rankscope/breakpointsChanged": { breakpoints: readonly BreakpointStatus[] };
   "rankscope/startChild": { configuration: ChildConfiguration };
+  /** A failure was noted; of one episode the latest with `isFirst` counts. */
+  "rankscope/finding": Finding;
 }
 
 /** The session that the hub asks the extension to open. */

@@ -1,7 +1,7 @@
 /** Runs that go on, as their records tell (`rankscope/record.py`): where the hub of each listens for editors. */
 
-import { readdirSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
 
 const RUNS = join(".rankscope", "runs");
 
@@ -30,6 +30,33 @@ export function findHub(place: string, folders: readonly string[]): HubAddress |
     if (found) return found;
   }
   return undefined;
+}
+
+/** A run in which something failed, as a list shows it. */
+export interface FailedRun {
+  readonly folder: string;
+  /** The first words of its name: when it began. */
+  readonly when: string;
+  readonly command: string;
+}
+
+/** The runs below `folders` that keep a failure, the newest first; no more than `most`. */
+export function failedRuns(folders: readonly string[], most = 100): FailedRun[] {
+  const kept = newestFirst(folders).filter((run) => existsSync(join(run, "dumps")));
+  return kept.slice(0, most).map((folder) => {
+    const [, year, month, day, hour, minute, second] = /^(....)(..)(..)-(..)(..)(..)/.exec(basename(folder)) ?? [];
+    const when = second ? `${year}-${month}-${day} ${hour}:${minute}:${second}` : basename(folder);
+    return { folder, when, command: commandOf(folder) };
+  });
+}
+
+function commandOf(run: string): string {
+  try {
+    const { command } = JSON.parse(readFileSync(join(run, "run.json"), "utf8")) as { command?: unknown };
+    return Array.isArray(command) ? command.map(String).join(" ") : typeof command === "string" ? command : "";
+  } catch {
+    return "";
+  }
 }
 
 /** The folders of all runs. Their names begin with the time. */

@@ -104,9 +104,12 @@ export class Configuration implements vscode.DebugConfigurationProvider, vscode.
       ...resolved,
       ...foldersOf(place),
       maxSessions: (configuration.maxSessions as number | null | undefined) ?? setting(place).get("maxSessions", 64),
+      ...consoleOptions(configuration),
       [EXTENSION_MARK]: this.mark,
     };
-    if (configuration.request === "attach") return this.attaching(common, configuration, folder);
+    // a run that is over has no hub of its own any more: one is started for it, as for a launch
+    const isOver = configuration.record !== undefined;
+    if (configuration.request === "attach" && !isOver) return this.attaching(common, configuration, folder);
     return this.launching(common, configuration, folder, token);
   }
 
@@ -174,6 +177,12 @@ export class Configuration implements vscode.DebugConfigurationProvider, vscode.
 
 function launch(name: string, more: object): vscode.DebugConfiguration {
   return { type: DEBUG_TYPE, request: "launch", name, ...more };
+}
+
+/** A job in a terminal is looked at there: VS Code would put the debug console before it. */
+function consoleOptions({ console, internalConsoleOptions, request }: vscode.DebugConfiguration): object {
+  const isInTerminal = request === "launch" && console !== "internalConsole";
+  return isInTerminal && internalConsoleOptions === undefined ? { internalConsoleOptions: "neverOpen" } : {};
 }
 
 function setting(folder: vscode.WorkspaceFolder | undefined): vscode.WorkspaceConfiguration {

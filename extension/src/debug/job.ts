@@ -1,6 +1,6 @@
 /** One job: its root session, what its hub tells, and questions to the hub with a bound. */
 
-import * as vscode from "vscode";
+import type * as vscode from "vscode";
 
 import { isLive } from "../core/memberText.js";
 import type { BreakpointStatus, Member, Requests, TopFrame } from "../core/protocol.js";
@@ -102,9 +102,14 @@ export class Job {
     const asked = live.filter((member) => this.isAsked(member, whom)).map(({ id }) => id);
     if (asked.length === 0) return false;
     this.hasNews = false;
-    this.asking = this.askFrames(asked, asked.length === live.length).finally(() => {
-      this.asking = undefined;
-    });
+    this.asking = this.askFrames(asked, asked.length === live.length)
+      .catch((error: unknown) => {
+        this.hasNews = true;
+        throw error;
+      })
+      .finally(() => {
+        this.asking = undefined;
+      });
     await this.asking;
     return true;
   }

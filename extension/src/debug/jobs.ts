@@ -4,7 +4,7 @@ import * as vscode from "vscode";
 
 import { DEBUG_TYPE } from "../contributions.js";
 import { memberAt } from "../core/focus.js";
-import type { ChildConfiguration, Events, Member } from "../core/protocol.js";
+import type { ChildConfiguration, Events, Member, Finding } from "../core/protocol.js";
 import { type Asked, Job } from "./job.js";
 
 export { Job } from "./job.js";
@@ -20,6 +20,7 @@ export class Jobs implements vscode.Disposable {
   private readonly framesChanged = this.emitter<Job>();
   private readonly breakpointsChanged = this.emitter<Job>();
   private readonly childAsked = this.emitter<{ job: Job; child: Events["rankscope/startChild"] }>();
+  private readonly found = this.emitter<{ job: Job; finding: Finding }>();
   private readonly childStarted = this.emitter<Job>();
   private readonly focusChanged = this.emitter<Job | undefined>();
 
@@ -30,6 +31,7 @@ export class Jobs implements vscode.Disposable {
   readonly onDidChangeFrames = this.framesChanged.event;
   readonly onDidChangeBreakpoints = this.breakpointsChanged.event;
   readonly onDidAskForChild = this.childAsked.event;
+  readonly onDidFind = this.found.event;
   /** A child session is in `job.children`. */
   readonly onDidStartChild = this.childStarted.event;
   /** Another session, thread or frame is shown. */
@@ -157,6 +159,9 @@ export class Jobs implements vscode.Disposable {
       case "rankscope/breakpointsChanged":
         job.breakpoints = (body as Events["rankscope/breakpointsChanged"]).breakpoints;
         this.breakpointsChanged.fire(job);
+        break;
+      case "rankscope/finding":
+        this.found.fire({ job, finding: body as Events["rankscope/finding"] });
         break;
       case "rankscope/startChild":
         this.childAsked.fire({ job, child: body as Events["rankscope/startChild"] });

@@ -85,10 +85,11 @@ function pickFromList(
     list.onDidAccept(() => {
       const [active] = list.activeItems;
       const typed = list.value.trim();
+      const isSet = typed !== "" && judge(typed, names, job).severity === vscode.InputBoxValidationSeverity.Info;
       if (isTouched || (typed === "" && active !== TYPE_ROW)) finish({ ranks: choices.ranksOf(checked) });
-      else if (active === TYPE_ROW) type();
       else if (active?.choice) finish({ ranks: active.choice.ranks });
-      else if (judge(typed, names, job).severity !== vscode.InputBoxValidationSeverity.Error) finish({ ranks: typed });
+      else if (isSet) finish({ ranks: typed });
+      else if (active === TYPE_ROW) type();
       else {
         const found = choices.all.find(({ label }) => label.toLowerCase().includes(typed.toLowerCase()));
         if (found) finish({ ranks: found.ranks });
