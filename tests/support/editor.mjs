@@ -71,6 +71,15 @@ export function linkExtension(extensions) {
   symlinkSync(ROOT, link);
 }
 
+/** Install a .vsix as a person does. Throws a SetupError with what the editor says when it refuses. */
+export function installExtension(vsix, { extensions, userData }) {
+  mkdirSync(userData, { recursive: true });
+  runLogged(join(userData, "install.log"), process.execPath, [
+    ...[SERVER, "--install-extension", vsix, "--accept-server-license-terms"],
+    ...["--extensions-dir", extensions, "--user-data-dir", userData, "--server-data-dir", userData],
+  ]);
+}
+
 /**
  * The user's settings of an editor that starts without welcome pages and asks the network for nothing. The Python of
  * jobs is the machine's matter: VS Code reads it from there alone when the browser is somewhere else.
@@ -83,6 +92,7 @@ export function writeSettings(userData, { python, ...settings } = {}) {
     "extensions.ignoreRecommendations": true,
     "telemetry.telemetryLevel": "off",
     "update.mode": "none",
+    "remote.autoForwardPorts": false,
     "chat.commandCenter.enabled": false,
     "git.enabled": false,
   };

@@ -1,12 +1,13 @@
 // What the tests and the benchmark of the editor run in: one server, one browser, a copy of the sample workspace.
 
-import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { setUpBrowser } from "./browser.mjs";
-import { linkExtension, setUpEditor, startEditor, writeSettings } from "./editor.mjs";
+import { build } from "./build.mjs";
+import { installExtension, linkExtension, setUpEditor, startEditor, writeSettings } from "./editor.mjs";
 import { PYTHON, ROOT, run, SetupError, venvEnvironment } from "./processes.mjs";
 
 export const WORKSPACE = join(ROOT, "tests", "extension", "workspace");
@@ -22,10 +23,9 @@ const BROWSER_FLAGS = [
   "--disable-sync",
 ];
 
-/** Settings of the person in the tests: which Python, and nothing that moves or asks. */
+/** Settings of the person in the tests: nothing moves or asks, and the theme is the system's. */
 const SETTINGS = {
-  python: PYTHON,
-  "workbench.colorTheme": "Default Dark Modern",
+  "window.autoDetectColorScheme": true,
   "editor.minimap.enabled": false,
   "editor.cursorBlinking": "solid",
   "terminal.integrated.cursorBlinking": false,
@@ -49,22 +49,37 @@ function freePort() {
 }
 
 /**
- * An editor on a copy of the folder `source`, and a browser, in a folder of their own; `harness` is what `tests/extension/ui/harness.ts` reads.
- * `close()` ends both and removes the folder.
+ * An editor on a copy of the folder `source`, in a temporary folder of its own, with the extension of this checkout or
+ * the packaged one; `python` is the interpreter of its jobs. `harness` is what `tests/extension/ui/harness.ts` reads,
+ * but for the browser. `close()` ends it and removes the folder.
  */
-export async function startUi({ browser, source = WORKSPACE }) {
-  const { chromium } = await import("playwright-core");
+export async function startSampleEditor({ source = WORKSPACE, vsix, python = PYTHON } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "rankscope-ui-"));
-  const workspace = join(folder, "workspace");
-  const userData = join(folder, "user");
-  const extensions = join(folder, "extensions");
-  mkdirSync(folder, { recursive: true });
-  cpSync(source, workspace, { recursive: true, filter: (file) => !/__pycache__|\.rankscope/.test(file) });
-  linkExtension(extensions);
-  writeSettings(userData, SETTINGS);
-  const mark = `ui-${process.pid}-${Date.now()}`;
-  const env = { ...venvEnvironment(), RANKSCOPE_TEST: mark };
-  const editor = await startEditor({ port: await freePort(), extensions, folder: workspace, userData, env });
+  const [workspace, userData, extensions] = ["workspace", "user", "extensions"].map((name) => join(folder, name));
+  const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  try {
+    cpSync(source, workspace, { recursive: true, filter: (file) => !/__pycache__|\.rankscope/.test(file) });
+    if (vsix === undefined) linkExtension(extensions);
+    else installExtension(vsix, { extensions, userData });
+    writeSettings(userData, { python, ...SETTINGS });
+    const mark = `ui-${process.pid}-${Date.now()}`;
+    const env = { ...venvEnvironment(), RANKSCOPE_TEST: mark };
+    const editor = await startEditor({ port: await freePort(), extensions, folder: workspace, userData, env });
+    const close = async () => {
+      await editor.close();
+      remove();
+    };
+    return { harness: { url: editor.url, workspace, userData, extensions, mark }, close };
+  } catch (error) {
+    remove();
+    throw error;
+  }
+}
+
+/** The same with a browser beside it. */
+export async function startUi({ browser, ...options }) {
+  const { chromium } = await import("playwright-core");
+  const editor = await startSampleEditor(options);
   let server;
   try {
     server = await chromium.launchServer({ executablePath: browser, headless: true, args: BROWSER_FLAGS });
@@ -72,14 +87,11 @@ export async function startUi({ browser, source = WORKSPACE }) {
     await editor.close();
     throw error;
   }
-  return {
-    harness: { browser: server.wsEndpoint(), url: editor.url, workspace, userData, mark },
-    close: async () => {
-      await server.close();
-      await editor.close();
-      rmSync(folder, { recursive: true, force: true });
-    },
+  const close = async () => {
+    await server.close();
+    await editor.close();
   };
+  return { harness: { ...editor.harness, browser: server.wsEndpoint() }, close };
 }
 
 /**
@@ -95,6 +107,7 @@ export async function runUiTests(runTests) {
     return runTests({ ...process.env, RANKSCOPE_UI_SKIP: why });
   }
   setUpEditor();
+  await build();
   if ((await run(process.execPath, [join("tests", "support", "package.mjs")])) !== 0) return 1;
   const ui = await startUi({ browser });
   try {

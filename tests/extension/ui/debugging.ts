@@ -33,6 +33,17 @@ export class Debugging {
     }
   }
 
+  /** Make the side bar wider. */
+  async widen(pixels = 90): Promise<void> {
+    const box = await this.page.locator(".part.sidebar").boundingBox();
+    if (box === null) throw new Error("there is no side bar");
+    const [x, y] = [box.x + box.width, box.y + box.height / 2];
+    await this.page.mouse.move(x, y);
+    await this.page.mouse.down();
+    await this.page.mouse.move(x + pixels, y, { steps: 4 });
+    await this.page.mouse.up();
+  }
+
   /** Choose a launch configuration by name. */
   async choose(name: string): Promise<void> {
     await this.window.press("Control+Shift+d");
@@ -47,7 +58,19 @@ export class Debugging {
   /** Choose a launch configuration by name, and press F5. */
   async start(name: string): Promise<void> {
     await this.choose(name);
-    await this.window.press("F5");
+    await this.pressF5();
+  }
+
+  /** Press F5 until it is taken: VS Code ignores the key while it still reads what extensions contribute. */
+  async pressF5(): Promise<void> {
+    await this.page.evaluate(WATCH_PROGRESS);
+    await this.window.until("F5 to be taken", async () => {
+      await this.window.press("F5");
+      return this.page.waitForFunction("window.debugHasBegun", undefined, { timeout: F5_MS }).then(
+        () => true,
+        () => false,
+      );
+    });
   }
 
   /** Press a button of the debug toolbar. */
@@ -151,9 +174,11 @@ export class Debugging {
 
   /** Wait for text in the integrated terminal. */
   async terminal(text: RegExp, ms = JOB_MS): Promise<void> {
+    const rows = this.page.locator(".xterm-rows");
+    if (!(await rows.first().isVisible())) await this.window.press("Control+`");
     await this.window.until(
       `the terminal to show ${text}`,
-      async () => text.test(plain((await this.page.locator(".xterm-rows").allInnerTexts()).join("\n"))),
+      async () => text.test(plain((await rows.allInnerTexts()).join("\n"))),
       ".xterm-rows",
       ms,
     );
@@ -168,5 +193,18 @@ export class Debugging {
     await this.window.see(`the button ${button}`, this.page.locator(`.debug-toolbar a[aria-label^="${button}"]`), ms);
   }
 }
+
+const F5_MS = 2000;
+
+/** In the page: Run and Debug shows its progress as soon as a start has begun, whatever becomes of it. */
+const WATCH_PROGRESS = `(() => {
+  window.debugHasBegun = false;
+  const observer = new MutationObserver((changes) => {
+    if (!changes.some(({ target }) => target.matches(".monaco-progress-container.active"))) return;
+    window.debugHasBegun = true;
+    observer.disconnect();
+  });
+  observer.observe(document.querySelector(".part.sidebar"), { subtree: true, attributeFilter: ["class"] });
+})()`;
 
 const STACK_ROW = ".debug-call-stack .monaco-list-row";

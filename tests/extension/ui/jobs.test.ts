@@ -8,20 +8,24 @@ import { scenario } from "./scenario.js";
 describe("F5", () => {
   scenario("on an unmodified Ray driver stops rank 2 only, and shows where the others are", async (window) => {
     const { source, debug, ranks } = window;
+    await debug.show();
     assert.match(await ranks.welcome(), /No job runs/);
     await source.open("train.py");
-    await source.addBreakpoint("train.py", "gradient");
-    await source.limit("train.py", "gradient", "2");
-    await source.seeText("train.py", "gradient", /rank 2/);
+    await source.addBreakpoint("train.py", "reduce");
+    await source.limit("train.py", "reduce", "2");
     await debug.start("Ray driver");
-    await debug.stoppedAt("train.py", source.line("train.py", "gradient"));
+    await debug.stoppedAt("train.py", source.line("train.py", "reduce"));
     assert.match(await debug.variable("loss"), /^\d+\.\d+$/);
+    await debug.fold("Watch", "Breakpoints");
+    await debug.widen();
+    await ranks.enlarge();
     for (const rank of [0, 1, 3]) await ranks.see(new RegExp(`^Trainer ${rank}`), /in all_reduce/);
     await ranks.see(/^Trainer 2/, /paused/);
     await ranks.summary(/4 ranks: 1 paused, 3 in all_reduce/);
-    await source.seeText("train.py", "gradient", /rank 2/);
+    await source.seeText("train.py", "reduce", /◀ Trainer 2.*@2 · bound on 1 of 1 · hit 1×/);
+    await window.press("Control+1"); // the keyboard's focus to the editor
     await window.screenshots("rank-stop");
-    await source.removeBreakpoint("train.py", "gradient");
+    await source.removeBreakpoint("train.py", "reduce");
     await debug.press("Continue");
     await debug.terminal(/trained/);
     await debug.ended();
@@ -32,6 +36,8 @@ describe("F5", () => {
     await source.open("torchrun_job.py");
     await source.addBreakpoint("torchrun_job.py", "norm");
     await debug.start("torchrun");
+    await debug.fold("Variables", "Watch", "Breakpoints");
+    await ranks.enlarge();
     await ranks.summary(/4 ranks: 4 paused/);
     await debug.stoppedAt("torchrun_job.py", source.line("torchrun_job.py", "norm"));
     await window.screenshots("torchrun");

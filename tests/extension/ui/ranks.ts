@@ -26,6 +26,18 @@ export class Ranks {
     if ((await header.getAttribute("aria-expanded")) === "false") await header.click();
   }
 
+  /** Drag the upper edge of the view: rows that are out of sight are not on the page. */
+  async enlarge(pixels = 120): Promise<void> {
+    await this.unfold();
+    const box = await this.window.page.locator(RANKS_PANE).boundingBox();
+    if (box === null) throw new Error("there is no Ranks view");
+    const x = box.x + box.width / 2;
+    await this.window.page.mouse.move(x, box.y);
+    await this.window.page.mouse.down();
+    await this.window.page.mouse.move(x, box.y - pixels, { steps: 4 });
+    await this.window.page.mouse.up();
+  }
+
   async all(): Promise<RankRow[]> {
     const rows: RankRow[] = [];
     for (const row of await this.rows.all()) {

@@ -6,7 +6,7 @@ import { after, it } from "node:test";
 
 import { type Browser, chromium } from "playwright-core";
 
-import { harness, skip } from "./harness.js";
+import { harness, type Harness, skip } from "./harness.js";
 import { endProcesses, jobProcesses } from "./processes.js";
 import { Workbench } from "./workbench.js";
 
@@ -37,28 +37,35 @@ function lastWords(userData: string): string {
  * are kept. Afterwards what still runs is stopped as a person stops it; whatever process is left is a failure.
  */
 export function scenario(name: string, body: (workbench: Workbench) => Promise<void>, { trust = true } = {}): void {
-  it(name, { skip, timeout: SCENARIO_MS }, async () => {
-    const { userData, mark } = harness();
-    const workbench = await Workbench.open(await browser(), harness(), { trust });
-    try {
-      await body(workbench);
-      await stopAll(workbench);
-      await workbench.until(
-        "every process of the job to end",
-        () => Promise.resolve(jobProcesses(mark).length === 0),
-        "",
-        END_MS,
-      );
-    } catch (error) {
-      await workbench.screenshot(`failed-${name.replaceAll(/\W+/g, "-")}`);
-      if (error instanceof Error)
-        error.message += `\n  processes: ${describeLeft(mark)}\n  log: ${lastWords(userData)}`;
-      throw error;
-    } finally {
-      await workbench.close();
-      endProcesses(mark);
-    }
-  });
+  it(name, { skip, timeout: SCENARIO_MS }, () => inWindow(name, harness(), body, trust));
+}
+
+/** The same in a given editor, inside a test of its own. */
+export async function inWindow(
+  name: string,
+  at: Harness,
+  body: (workbench: Workbench) => Promise<void>,
+  trust = true,
+): Promise<void> {
+  const { userData, mark } = at;
+  const workbench = await Workbench.open(await browser(), at, { trust });
+  try {
+    await body(workbench);
+    await stopAll(workbench);
+    await workbench.until(
+      "every process of the job to end",
+      () => Promise.resolve(jobProcesses(mark).length === 0),
+      "",
+      END_MS,
+    );
+  } catch (error) {
+    await workbench.screenshot(`failed-${name.replaceAll(/\W+/g, "-")}`);
+    if (error instanceof Error) error.message += `\n  processes: ${describeLeft(mark)}\n  log: ${lastWords(userData)}`;
+    throw error;
+  } finally {
+    await workbench.close();
+    endProcesses(mark);
+  }
 }
 
 function describeLeft(mark: string): string {

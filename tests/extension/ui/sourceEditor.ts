@@ -68,8 +68,13 @@ export class SourceEditor {
   async limit(file: string, mark: string, ranks: string): Promise<void> {
     await this.openLineMenu(file, mark);
     await this.chooseFromMenu("Limit to Ranks…");
-    await this.window.pick(/^Type a rank set/);
-    await this.window.type(ranks, "0,3-5");
+    const row = this.window.page.locator(".quick-input-widget .monaco-list-row", { hasText: "Type a rank set" });
+    const box = this.window.page.locator('.quick-input-widget input[placeholder="0,3-5"]');
+    await this.window.until("the box for a rank set", async () => {
+      if (await row.isVisible()) await row.click({ timeout: 1000 });
+      return box.isVisible();
+    });
+    await box.fill(ranks);
     await this.window.press("Enter");
     await this.seeText(file, mark, new RegExp(`@${ranks}`));
   }
@@ -95,13 +100,15 @@ export class SourceEditor {
     return (await items.allInnerTexts()).map(plain);
   }
 
+  /** Choose from the open menu. VS Code takes no click in a menu's first moments: then once more. */
   async chooseFromMenu(entry: string): Promise<void> {
+    const menu = this.window.page.locator(MENU).first();
     const item = this.window.page.locator(`${MENU} .action-menu-item`, { hasText: entry });
-    await (await this.window.see(`'${entry}' in the menu`, item)).click();
-    await this.window.until(
-      "the menu to close",
-      async () => !(await this.window.page.locator(MENU).first().isVisible()),
-    );
+    await this.window.see(`'${entry}' in the menu`, item);
+    await this.window.until("the menu to take the click", async () => {
+      if (await menu.isVisible()) await item.click({ timeout: 1000 });
+      return !(await menu.isVisible());
+    });
   }
 
   /** Wait for a breakpoint at a line, whose icon says what it is (`codicon-debug-breakpoint` and the like). */
@@ -117,7 +124,7 @@ export class SourceEditor {
     const line = this.line(file, mark);
     await this.window.until(
       `no breakpoint at '${mark}'`,
-      async () => !(await this.glyphs(line)).some((glyph) => /codicon-debug-(?!hint)/.test(glyph)),
+      async () => !(await this.glyphs(line)).some((glyph) => glyph.includes("codicon-debug-breakpoint")),
     );
   }
 
@@ -151,15 +158,21 @@ export class SourceEditor {
     await this.window.press("Enter");
   }
 
-  /** The hover over a line's breakpoint. */
+  /**
+   * The hover at the end of a line, where its ranks are written, by the keyboard: under the mouse VS Code shows values
+   * of variables while a rank is stopped in the file, unless Alt is held.
+   */
   async hover(file: string, mark: string): Promise<string> {
     await this.reveal(file, mark);
-    const { x, y } = await this.glyphPoint(this.line(file, mark));
-    await this.window.page.mouse.move(x + 200, y + 60);
-    await this.window.page.mouse.move(x, y);
+    await this.window.press("End", "ArrowLeft");
+    await this.window.press("Control+k", "Control+i");
     const hover = this.window.page.locator(".monaco-hover:visible");
-    await this.window.see("a hover", hover);
-    return plain((await hover.allInnerTexts()).join("\n"));
+    const said = await this.window.until("a hover", async () => {
+      const text = plain((await hover.allInnerTexts()).join("\n"));
+      return text.includes("Breakpoint") ? text : undefined;
+    });
+    await this.window.press("Escape");
+    return said;
   }
 
   private lineNumber(line: number): Locator {

@@ -99,7 +99,7 @@ export class Window {
   /** Tick rows of a quick pick that takes several, and accept. */
   async tick(...labels: (string | RegExp)[]): Promise<void> {
     for (const label of labels) await this.pick(label);
-    await this.page.locator(`${QUICK_INPUT} .quick-input-action .monaco-button`).click();
+    await this.page.locator(`${QUICK_INPUT} .quick-input-action .monaco-button`, { hasText: "OK" }).click();
   }
 
   /** The rows of the open quick pick. */
@@ -109,11 +109,10 @@ export class Window {
     return rows.map((text) => plain(text.replaceAll("\n", " ")));
   }
 
-  /** Type into the open quick input; `placeholder` tells one that opens from the one before. */
-  async type(text: string, placeholder?: string): Promise<void> {
-    const which = placeholder === undefined ? "" : `[placeholder="${placeholder}"]`;
-    const input = this.page.locator(`${QUICK_INPUT} .quick-input-box input${which}`);
-    await this.see(`the quick input ${which}`, input);
+  /** Type into the open quick input. */
+  async type(text: string): Promise<void> {
+    const input = this.page.locator(`${QUICK_INPUT} .quick-input-box input`);
+    await this.see("the quick input", input);
     await input.fill(text);
   }
 

@@ -1,8 +1,5 @@
 /** A window on the sample workspace, for one scenario; nothing in it is known from another one. */
 
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-
 import type { Browser } from "playwright-core";
 
 import { Debugging } from "./debugging.js";
@@ -12,7 +9,8 @@ import { SourceEditor } from "./sourceEditor.js";
 import { Window } from "./window.js";
 
 const SIZE = { width: 1400, height: 900 };
-const THEMES = { dark: "Default Dark Modern", light: "Default Light Modern" } as const;
+/** What the window is when it has the theme. */
+const THEMES = { dark: ".monaco-workbench.vs-dark", light: ".monaco-workbench.vs:not(.vs-dark)" } as const;
 
 export class Workbench extends Window {
   readonly source: SourceEditor;
@@ -29,7 +27,7 @@ export class Workbench extends Window {
 
   /** A new window of a person whom the browser has never seen. The caller closes it. */
   static async open(browser: Browser, at: Harness = harness(), { trust = true } = {}): Promise<Workbench> {
-    const context = await browser.newContext({ viewport: SIZE, deviceScaleFactor: 1 });
+    const context = await browser.newContext({ viewport: SIZE, colorScheme: "dark" });
     const page = await context.newPage();
     const workbench = new Workbench(page, at);
     try {
@@ -56,17 +54,16 @@ export class Workbench extends Window {
 
   /** Both pictures, `dark-NAME.png` and `light-NAME.png`. */
   async screenshots(name: string): Promise<void> {
+    await this.page.mouse.move(SIZE.width / 2, SIZE.height / 2); // over nothing that lights up
     await this.screenshot(`dark-${name}`);
     await this.theme("light");
     await this.screenshot(`light-${name}`);
     await this.theme("dark");
   }
 
+  /** VS Code follows the system's colours here. */
   private async theme(theme: keyof typeof THEMES): Promise<void> {
-    const file = join(this.harness.userData, "User", "settings.json");
-    const settings = JSON.parse(readFileSync(file, "utf8")) as Record<string, unknown>;
-    writeFileSync(file, JSON.stringify({ ...settings, "workbench.colorTheme": THEMES[theme] }, undefined, 2));
-    const mark = theme === "dark" ? ".monaco-workbench.vs-dark" : ".monaco-workbench.vs";
-    await this.see(`the ${theme} theme`, this.page.locator(mark));
+    await this.page.emulateMedia({ colorScheme: theme });
+    await this.see(`the ${theme} theme`, this.page.locator(THEMES[theme]));
   }
 }

@@ -21,8 +21,8 @@ class Trainer:
     def step(self):
         error = self.inputs @ self.weights - self.targets
         loss = float((error**2).mean())
-        gradient = self.inputs.T @ error / len(error)  # @bp gradient
-        dist.all_reduce(gradient)
+        gradient = self.inputs.T @ error / len(error)
+        dist.all_reduce(gradient)  # @bp reduce
         self.weights -= 0.1 * gradient / dist.get_world_size()
         return loss  # @bp loss
 

@@ -16,6 +16,7 @@ from rankscope.dap.channel import Channel
 from rankscope.dap.front import Front
 from rankscope.dap.messages import DapError
 from rankscope.hub.breakpoints import Wanted
+from rankscope.hub.crashes import Crashes
 from rankscope.hub.settings import LaunchSettings
 from rankscope.ranks import RankFacts, RankSet
 from support.dap_client import Session
@@ -111,6 +112,9 @@ class FakeMember:
         frames = [{"name": "all_reduce", "path": "/code/train.py", "line": 9}]
         return {"threads": [{"thread": "MainThread", "ident": 1, "is_main": True, "frames": frames}]}
 
+    async def look(self) -> dict[str, Any]:
+        return await self.ask("top", {})
+
     async def debug(
         self, command: str, arguments: dict[str, Any] | None = None, *, timeout: float = 10.0
     ) -> dict[str, Any]:
@@ -202,6 +206,7 @@ class FakeFleet:
         self.members: dict[str, FakeMember] = {}
         self.listeners: list[Any] = []
         self.wanted = wanted
+        self.crashes = Crashes(self)  # type: ignore[arg-type]
         self.missing = 0
 
     def missing_actors(self) -> int:
