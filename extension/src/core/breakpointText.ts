@@ -117,7 +117,9 @@ export function lineText(
   standing: readonly Member[],
   job: ShownJob | undefined,
 ): LineText | undefined {
-  const parts = breakpoints.map((breakpoint) => breakpointText(breakpoint, job)).filter((part) => part.text !== "");
+  const parts = breakpoints
+    .map((breakpoint) => breakpointText(breakpoint, job, standing.length > 0))
+    .filter((part) => part.text !== "");
   const isWarning = parts.some(({ tone }) => tone === "warning");
   const texts = parts.map(({ text }) => text);
   if (standing.length > 0) texts.unshift(`◀ ${namesOf([...standing].sort(byRank))}`);
@@ -125,7 +127,12 @@ export function lineText(
   return { text: texts.join(" │ "), tone: standing.length > 0 ? "standing" : isWarning ? "warning" : "quiet" };
 }
 
-function breakpointText({ ranks, fault, status, isEnabled }: ShownBreakpoint, job: ShownJob | undefined): LineText {
+/** `isBrief`: what is as it should be is left to the hover. */
+function breakpointText(
+  { ranks, fault, status, isEnabled }: ShownBreakpoint,
+  job: ShownJob | undefined,
+  isBrief: boolean,
+): LineText {
   const set = ranks === undefined ? "" : `@${ranks}`;
   if (fault !== undefined) return { text: fault, tone: "warning" };
   if (!isEnabled || !job || !status) return { text: set, tone: "quiet" };
@@ -135,7 +142,9 @@ function breakpointText({ ranks, fault, status, isEnabled }: ShownBreakpoint, jo
     if (!hasRanks(job)) return { text: said(set, "no rank has joined yet"), tone: "quiet" };
     return ranks === undefined ? { text: "", tone: "quiet" } : { text: nobodyIn(ranks), tone: "warning" };
   }
-  const bound = joined.length > 0 ? `bound on ${verified.length} of ${joined.length}` : "";
+  const isAsItShouldBe = verified.length === joined.length && pending === 0;
+  const bound =
+    joined.length > 0 && !(isBrief && isAsItShouldBe) ? `bound on ${verified.length} of ${joined.length}` : "";
   const waiting = pending > 0 ? `${pending} pending` : "";
   const hits = sum(status.hits);
   return { text: said(set, bound, waiting, hits > 0 ? `hit ${hits}×` : ""), tone: "quiet" };

@@ -25,11 +25,20 @@ export function shortLabel(member: Member): string {
   return member.node === null ? member.label : member.label.replace(` · node-${member.node}`, "");
 }
 
-/** `paused · breakpoint · train.py:42 in step`, `in all_reduce · train.py:42`, `crashed: ValueError: bad batch`. */
+/**
+ * `train.py:42 in step · breakpoint`, `in all_reduce · train.py:42`, `crashed: ValueError: bad batch`. What the icon does
+ * not say comes first: a narrow view cuts the end.
+ */
 export function describe(member: Member, standing: Standing = {}): string {
-  const parts = [stateOf(member, standing)];
   const frame = isLive(member) ? standing.frame : undefined;
-  if (frame) parts.push(placeOf(frame, isBlocked(member, standing)));
+  const parts = [stateOf(member, standing)];
+  if (frame && member.state === "paused") {
+    parts.splice(0, 1, placeOf(frame, false), reasonOf(member) || "paused");
+  } else if (frame && member.state === "running" && !isBlocked(member, standing)) {
+    parts.splice(0, 1, placeOf(frame, false));
+  } else if (frame) {
+    parts.push(placeOf(frame, isBlocked(member, standing)));
+  }
   if (standing.isLate && isLive(member)) parts.push("no answer");
   if (member.isGreyed && isLive(member)) parts.push("never stops");
   if (!member.isFinal && member.role === "rank") parts.push("provisional");
@@ -117,7 +126,7 @@ export function factsOf(member: Member, standing: Standing = {}): string {
   const { frame } = standing;
   const of = member.worldSize === null ? "" : ` of ${member.worldSize}`;
   const facts: [string, string | number | null | undefined][] = [
-    ["state", describe({ ...member, isFinal: true }, standing)],
+    ["state", stateOf(member, standing)],
     ["group", member.group],
     ["rank", member.rank === null ? null : `${member.rank}${of}${member.isFinal ? "" : " (provisional)"}`],
     ["local rank", member.localRank],

@@ -135,8 +135,10 @@ export class RanksView implements vscode.Disposable, vscode.TreeDataProvider<Ran
 
   private head(): void {
     const { summary, stoppedCount } = this.model;
-    const message = this.isSilent && summary !== "" ? `${summary} · the hub does not answer` : summary;
-    if (this.view.message !== message) this.view.message = message;
+    // beside the title, where it is drawn with the rows and seen while the view is folded; a message comes 200 ms later
+    if (this.view.description !== summary) this.view.description = summary;
+    const message = this.isSilent && summary !== "" ? "The hub does not answer." : "";
+    if ((this.view.message ?? "") !== message) this.view.message = message;
     if (this.view.badge?.value !== (stoppedCount || undefined)) {
       const tooltip = `${stoppedCount} paused process${stoppedCount === 1 ? "" : "es"}`;
       this.view.badge = stoppedCount > 0 ? { value: stoppedCount, tooltip } : undefined;

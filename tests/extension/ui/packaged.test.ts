@@ -49,7 +49,7 @@ describe("The packaged extension", () => {
         await debug.start("Plain ranks");
         await debug.stoppedAt(FILE, source.line(FILE, "step"));
         assert.equal(await debug.variable("rank"), "1");
-        await ranks.see(/ 1$/, /paused/);
+        await ranks.see(/ 1$/, /breakpoint|paused/);
         const hub = jobProcesses(at.mark).find(({ argv }) => argv.includes("rankscope.hub"));
         assert.ok(hub);
         assert.equal(hub.argv[0], python.path);

@@ -66,7 +66,7 @@ export class Ranks {
     return this.window.until(
       `a summary ${text}`,
       async () => {
-        const lines = await this.window.page.locator(`${RANKS_PANE} .message`).allInnerTexts();
+        const lines = await this.window.page.locator(`${RANKS_PANE} .pane-header`).allInnerTexts();
         return lines.map(plain).find((line) => text.test(line));
       },
       RANKS_PANE,

@@ -57,7 +57,7 @@ describe("A stopped rank", () => {
     await debug.press("Step Over");
     await debug.press("Step Over");
     await debug.stoppedAt(FILE, source.line(FILE, "update"));
-    await ranks.see(/^world 1/, /paused/);
+    await ranks.see(/^world 1/, /breakpoint|paused/);
     await debug.stoppedAt(FILE, source.line(FILE, "update"));
     assert.equal(await debug.variable("rank"), "0");
   });
@@ -77,7 +77,7 @@ describe("A stopped rank", () => {
     );
     await debug.stoppedAt(FILE, source.line(FILE, "norm"));
     assert.equal(await debug.variable("rank"), "0");
-    await ranks.see(/^world 0/, /paused/);
+    await ranks.see(/^world 0/, /breakpoint|paused/);
   });
 
   scenario("leaves no process when Stop is pressed", async (window) => {

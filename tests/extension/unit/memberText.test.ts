@@ -7,13 +7,13 @@ import { driver, frame, member, paused } from "./members";
 describe("the description of a member", () => {
   const cases: [string, string][] = [
     ["running", text.describe(member())],
-    ["running · train.py:42 in step", text.describe(member(), { frame: frame() })],
-    ["running · train.py:42", text.describe(member(), { frame: frame({ name: "<module>" }) })],
+    ["train.py:42 in step", text.describe(member(), { frame: frame() })],
+    ["train.py:42", text.describe(member(), { frame: frame({ name: "<module>" }) })],
     ["running", text.describe(member(), { frame: null })],
     ["in all_reduce · train.py:42", text.describe(member(), { frame: frame({ call: "all_reduce" }) })],
     ["running · no answer", text.describe(member(), { isLate: true })],
-    ["paused · breakpoint · train.py:42 in step", text.describe(paused(member()), { frame: frame() })],
-    ["paused · train.py:42 in step", text.describe(paused(member(), "pause"), { frame: frame() })],
+    ["train.py:42 in step · breakpoint", text.describe(paused(member()), { frame: frame() })],
+    ["train.py:42 in step · paused", text.describe(paused(member(), "pause"), { frame: frame() })],
     ["paused · ValueError", text.describe(paused(member(), "exception", "ValueError"))],
     ["paused · exception", text.describe(paused(member(), "exception"))],
     ["starting", text.describe(member({ state: "starting" }))],
@@ -26,7 +26,7 @@ describe("the description of a member", () => {
     ["running · provisional", text.describe(member({ isFinal: false }))],
     ["running", text.describe(driver({ isFinal: false }))],
     [
-      "running · train.py:3 in f",
+      "train.py:3 in f",
       text.describe(member(), { frame: frame({ path: "C:\\job\\train.py", line: 3, name: "f" }) }),
     ],
   ];

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from support.dap_client import FakeEditor
 from support.kept import job, kept
 from support.runs import line_of, plain, python
 
@@ -53,3 +55,18 @@ def test_an_actor_that_is_killed_is_the_first_and_not_what_ray_says_of_it(tmp_pa
     assert found.first["label"] == "Actor 0"
     assert found.first["text"].startswith("killed or ended without a word")
     assert found.followed["driver"].startswith("ray.exceptions.ActorDiedError")
+
+
+def test_the_rank_is_held_and_what_the_driver_hears_of_it_is_not(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with FakeEditor() as editor:
+            settings = {"program": job(FAILS), "args": ["method"], "cwd": str(tmp_path), "sessions": "single"}
+            await editor.launch(**settings, env={"RAY_DEBUG_POST_MORTEM": "1"})
+            stop = await editor.wait_for_stop(timeout=60)
+            assert (stop.reason, await stop.line()) == ("exception", line_of(FAILS, "raise"))
+            assert (await stop.local_variables())["loss"] == "3.5"
+            await stop.resume()
+            assert await editor.exit_code() == 1
+            assert len([body for event, body in editor.root.events if event == "stopped"]) == 1
+
+    asyncio.run(asyncio.wait_for(work(), 110))
