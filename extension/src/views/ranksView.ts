@@ -33,6 +33,7 @@ export class RanksView implements vscode.Disposable, vscode.TreeDataProvider<Ran
   private askTimer: NodeJS.Timeout | undefined;
   private isSilent = false;
   private revealed = "";
+  private readonly unfoldedFor = new Set<string>();
 
   readonly onDidChangeTreeData = this.changed.event;
 
@@ -156,7 +157,11 @@ export class RanksView implements vscode.Disposable, vscode.TreeDataProvider<Ran
     const member = this.jobs.focusedMember;
     const job = this.jobs.focused;
     const node = member && job && this.model.find(job.id, member.id);
-    if (!node || !this.view.visible || this.revealed === node.id) return;
+    if (!node || this.revealed === node.id) return;
+    // the first stop of a job unfolds the view; who folds it after that wants it so
+    const isFirstStop = member.state === "paused" && !this.unfoldedFor.has(job.id);
+    if (!this.view.visible && !isFirstStop) return;
+    if (isFirstStop) this.unfoldedFor.add(job.id);
     this.revealed = node.id;
     try {
       await this.view.reveal(node, { select: true, focus: false, expand: false });

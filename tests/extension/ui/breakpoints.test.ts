@@ -37,7 +37,7 @@ describe("A breakpoint limited to ranks", () => {
     await source.openLineMenu(FILE, "norm");
     await source.chooseFromMenu("Limit to Ranks…");
     await window.tick("world 1");
-    await source.seeText(FILE, "norm", /@(world\/)?1 · bound on 1 of 1/);
+    await source.seeText(FILE, "norm", /◀ world 0, world 1 │ @(world\/)?1$/);
     await window.command("RankScope: Continue Stopped Ranks");
     await ranks.summary(/2 ranks: 1 paused, 1 in all_reduce/);
     await ranks.see(/^world 1/, /breakpoint|paused/);
