@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -37,11 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     report = Report(sys.stderr, str(Path.cwd()), is_json=options.json)
     if options.name in kept.COMMANDS:
-        try:
-            return kept.COMMANDS[options.name](options, Path.cwd(), sys.stdout)
-        except UserError as e:
-            report.notice("error", e.message, e.hint, e.code)
-            return _USAGE
+        return _kept_command(options, report)
     try:
         plan = _plan(options)
         if options.name == "attach":
@@ -60,6 +58,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report.notice("error", f"'{plan.command[0]}' {what}.", hint, "no-such-program")
         return NOT_EXECUTABLE if is_there else NOT_FOUND
     return asyncio.run(_run(lambda: Terminal(plan, report), report))
+
+
+def _kept_command(options: argparse.Namespace, report: Report) -> int:
+    try:
+        code = kept.COMMANDS[options.name](options, Path.cwd(), sys.stdout)
+        sys.stdout.flush()
+    except UserError as e:
+        report.notice("error", e.message, e.hint, e.code)
+        return _USAGE
+    except BrokenPipeError:  # whoever read it, `head` say, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for Python's own flush at the end
+        return 128 + signal.SIGPIPE
+    return code
 
 
 async def _run(terminal: Callable[[], Terminal], report: Report) -> int:

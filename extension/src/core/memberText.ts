@@ -39,10 +39,16 @@ export function describe(member: Member, standing: Standing = {}): string {
   } else if (frame) {
     parts.push(placeOf(frame, isBlocked(member, standing)));
   }
+  if (member.heldSeconds) parts.push(`goes on in ${duration(member.heldSeconds)}`);
   if (standing.isLate && isLive(member)) parts.push("no answer");
   if (member.isGreyed && isLive(member)) parts.push("never stops");
   if (!member.isFinal && member.role === "rank") parts.push("provisional");
   return parts.join(" · ");
+}
+
+/** `45 s`, `29 min`. */
+function duration(seconds: number): string {
+  return seconds < 60 ? `${Math.ceil(seconds)} s` : `${Math.ceil(seconds / 60)} min`;
 }
 
 function stateOf(member: Member, standing: Standing): string {

@@ -64,6 +64,7 @@ class Agent:
         self._lost_at: float | None = time.monotonic()
         self._next_try = 0.0
         self._kill_at: float | None = None
+        self._has_linked = threading.Event()
         self._is_free = False
         self._is_gone = False
         self._is_stopping = False
@@ -75,6 +76,12 @@ class Agent:
     def is_linked(self) -> bool:
         """Whether the hub is there at the moment."""
         return self._link.socket is not None
+
+    def await_link(self, seconds: float) -> bool:
+        """Whether the hub is there, waiting so long for it in a process that has only begun."""
+        if self._lost_at is not None and not self._has_linked.is_set():
+            self._has_linked.wait(seconds)
+        return self.is_linked
 
     @property
     def _has_hub(self) -> bool:
@@ -262,6 +269,7 @@ class Agent:
             return
         self._lost_at = None
         self._is_free = False
+        self._has_linked.set()
         for message in self._link.arrived():
             self._handle(message)
 

@@ -21,6 +21,7 @@ from rankscope.agent import (
     collectives,
     compiled,
     crash,
+    faults,
     guards,
     identity,
     imports,
@@ -81,6 +82,8 @@ def _join(where: Endpoint, facts: RankFacts, parent: str, *, waits: bool, name: 
     )
     agent = agents.Agent(where, hello)
     agents.current = agent
+    crash.forget()
+    faults.begin(where.faults, identity.member)
     identity.publish(facts)
     _serve(agent)
     agent.start()
@@ -122,12 +125,14 @@ def _install_hooks(where: Endpoint, facts: RankFacts) -> None:
     children.install(where.start_wait)
     crash.install()
     ray_hook.install()
-    atexit.register(_leave)
+    atexit.register(leave)
 
 
-def _leave() -> None:
+def leave() -> None:
+    """The process ends: tell by what, and take leave of the hub."""
     agent: Any = agents.current
     if agent is not None:
+        crash.leaves()
         agent.stop()
 
 

@@ -171,9 +171,11 @@ def _stop_at_end() -> None:
     agent = _agent()
     if util is None or agent is None:
         return
+    from rankscope.agent import bootstrap
+
     keeper = _Keeper()
     _keepers[:] = [keeper]
-    util.register_after_fork(keeper, lambda _: util.Finalize(None, agent.stop, exitpriority=100))
+    util.register_after_fork(keeper, lambda _: util.Finalize(None, bootstrap.leave, exitpriority=100))
 
 
 class _Keeper:

@@ -8,6 +8,7 @@ a DataLoader's worker the wrapper that carries the exception to its parent.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
@@ -17,13 +18,16 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 from rankscope.agent import agent as agents
-from rankscope.agent import ending, guards, imports, stacks
+from rankscope.agent import ending, exits, guards, imports, stacks
+from rankscope.escapes import without_escapes
 
 KEEP_SECONDS = 1.0
 VERDICT_SECONDS = 0.8
 """With :data:`KEEP_SECONDS`: how long a death is delayed at most, unless the hub holds it."""
 _MAX_ALIKE = 3
+_ENDS_BY_EXIT = ("uncaught",)
 _ARM_SECONDS = 20.0
+_LINK_SECONDS = 0.5
 _RAY_LIBRARIES = ("/ray/data/", "/ray/serve/")
 
 _lock = threading.Lock()
@@ -34,6 +38,7 @@ _alike: Counter[tuple[str, str, int]] = Counter()
 def install() -> None:
     """Watch every way out of this process."""
     _watch_interpreter()
+    exits.install(_told_of, _is_wanted)
     imports.after_import("multiprocessing.util", _watch_multiprocessing)
     imports.after_import("torch._utils", _watch_data_loader)
     imports.after_import("ray.util.rpdb", _watch_ray)
@@ -46,14 +51,25 @@ def now(_arguments: dict[str, Any]) -> dict[str, Any]:
     return dump.of_now(stacks.is_own_file, deadline=time.monotonic() + KEEP_SECONDS)
 
 
+def forget() -> None:
+    """Another process begins: what was told and noted in its parent is not its own."""
+    global _told
+    _told = None
+    _alike.clear()
+    exits.forget()
+
+
 def failed(error: BaseException | None, how: str) -> None:
     """This exception has ended some work here. Returns within two seconds unless the hub holds it. Never raises."""
     global _told
-    if error is None or isinstance(error, (SystemExit, KeyboardInterrupt, GeneratorExit)):
+    is_left = isinstance(error, SystemExit) and how in _ENDS_BY_EXIT and exits.text_of(error.code)
+    if is_left and error is not None:
+        error = exits.cause_of(error)
+    if error is None or (isinstance(error, (SystemExit, KeyboardInterrupt, GeneratorExit)) and not is_left):
         return
     agent: Any = agents.current
     with _lock:
-        if error is _told or agent is None or not agent.is_linked:
+        if error is _told or agent is None or not agent.await_link(_LINK_SECONDS):
             return
         _told = error
     try:
@@ -62,29 +78,28 @@ def failed(error: BaseException | None, how: str) -> None:
         agent.notice("warning", f"a failure could not be kept: {e!r}")
 
 
+def leaves() -> None:
+    """The process ends. By ``sys.exit`` with a code: tell that. Never raises."""
+    left = exits.last()
+    agent: Any = agents.current
+    if left is None or agent is None or not agent.is_linked or agent.facts.role == "idle" or _told is not None:
+        return
+    about, kept = left
+    if ending.why() == about["text"]:
+        agent.failed(about, 0.0, lambda: kept, VERDICT_SECONDS)
+
+
 def _tell(agent: Any, error: BaseException, how: str) -> None:
-    from rankscope.postmortem import dump, values
+    from rankscope.postmortem import dump
 
     raised = time.monotonic()
-    path, line, name = _place(error.__traceback__)
-    key = (type(error).__name__, path, line)
+    about = _about(error, how)
+    key = (about["type"], about["path"], about["line"])
     _alike[key] += 1
     if _alike[key] > _MAX_ALIKE:
         if _alike[key] == _MAX_ALIKE + 1:
-            agent.notice("info", f"further failures like {ending.described(error)} at {path}:{line} are not kept")
+            agent.notice("info", f"further failures like {about['text']} at {key[1]}:{key[2]} are not kept")
         return
-    message = dump.message_of(error)
-    about = {
-        "type": values.type_name(type(error)),
-        "message": message,
-        "text": ending.described(error),
-        "path": path,
-        "line": line,
-        "name": name,
-        "how": how,
-        "isEcho": _is_echo(error),
-        "wantsPause": os.environ.get("RAY_DEBUG_POST_MORTEM", "0") == "1",
-    }
 
     def keep() -> dict[str, Any]:
         return dump.of_exception(error, stacks.is_own_file, deadline=raised + KEEP_SECONDS)
@@ -93,6 +108,36 @@ def _tell(agent: Any, error: BaseException, how: str) -> None:
         return
     if agent.arm_here(f"post-mortem of {about['text']}", _ARM_SECONDS):
         _hold(error)
+
+
+def _about(error: BaseException, how: str) -> dict[str, Any]:
+    """What is told of a failure at once, before its dump."""
+    from rankscope.postmortem import dump, values
+
+    path, line, name = _place(error.__traceback__)
+    return {
+        "type": values.type_name(type(error)),
+        "message": without_escapes(dump.message_of(error)),
+        "text": exits.text_of(error.code) if isinstance(error, SystemExit) else ending.described(error),
+        "path": path,
+        "line": line,
+        "name": name,
+        "how": how,
+        "isEcho": _is_echo(error),
+        "exits": _exits(error),
+        "wantsPause": os.environ.get("RAY_DEBUG_POST_MORTEM", "0") == "1",
+    }
+
+
+def _told_of(error: BaseException, how: str) -> exits.Told:
+    from rankscope.postmortem import dump
+
+    return _about(error, how), dump.of_exception(error, stacks.is_own_file, deadline=time.monotonic() + KEEP_SECONDS)
+
+
+def _is_wanted() -> bool:
+    agent: Any = agents.current
+    return agent is not None and agent.facts.role != "idle" and agent.await_link(_LINK_SECONDS)
 
 
 def _hold(error: BaseException) -> None:
@@ -132,6 +177,15 @@ def _is_echo(error: BaseException) -> bool:
     )
 
 
+def _exits(error: BaseException) -> dict[str, int]:
+    """What a launcher's error says of its children: pid → exit code, below 0 for a signal."""
+    told: list[tuple[Any, Any]] = [(getattr(error, "error_pid", None), getattr(error, "exit_code", None))]
+    failures = getattr(error, "failures", None)
+    if isinstance(failures, dict):
+        told += [(getattr(one, "pid", None), getattr(one, "exitcode", None)) for one in failures.values()]
+    return {str(pid): code for pid, code in told if isinstance(pid, int) and isinstance(code, int)}
+
+
 # --- the ways out ---------------------------------------------------------------------------------
 
 
@@ -151,17 +205,40 @@ def _watch_interpreter() -> None:
 
 
 def _watch_multiprocessing(module: ModuleType) -> None:
-    """``Process`` prints what its target raised and sets the exit code, calling its exit function in between."""
+    """``Process`` prints what its target raised and sets the exit code, calling its exit function in between.
+
+    From Python 3.13 on it does not, but prints by ``traceback.print_exc``.
+    """
     own: Any = module._exit_function
 
     def _exit_function(*args: Any, **kwargs: Any) -> Any:
         error = sys.exc_info()[1]
         failed(error, "uncaught")
-        if error is not None and not isinstance(error, SystemExit):
-            ending.note(error)
+        if error is not None and not isinstance(error, KeyboardInterrupt):
+            ending.note(exits.cause_of(error))
         return own(*args, **kwargs)
 
     module._exit_function = _exit_function  # type: ignore[attr-defined]
+    if sys.version_info >= (3, 13):
+        _watch_printing()
+
+
+def _watch_printing() -> None:
+    import traceback  # dear, and needed by the latest Pythons alone
+
+    own = traceback.print_exc
+    of_process = "process.py", "_bootstrap"
+
+    @functools.wraps(own)
+    def print_exc(*args: Any, **kwargs: Any) -> None:
+        code = sys._getframe(1).f_code
+        if (os.path.basename(code.co_filename), code.co_name) == of_process:
+            error = sys.exc_info()[1]
+            failed(error, "uncaught")
+            ending.note(error)
+        own(*args, **kwargs)
+
+    traceback.print_exc = print_exc
 
 
 def _watch_data_loader(module: ModuleType) -> None:
@@ -184,9 +261,9 @@ def _watch_ray(module: ModuleType) -> None:
         return
 
     def _is_ray_debugger_post_mortem_enabled() -> bool:
-        caller = sys._getframe(1).f_code.co_filename
-        if any(library in caller for library in _RAY_LIBRARIES):  # it changes what they raise
-            return bool(own())
+        caller = sys._getframe().f_back  # none where Ray's C++ threads run the tasks
+        if caller is not None and any(library in caller.f_code.co_filename for library in _RAY_LIBRARIES):
+            return bool(own())  # it changes what they raise
         return True
 
     def _post_mortem(*_args: Any, **_kwargs: Any) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -17,6 +18,7 @@ from rankscope.agent import stacks
 # person's own code (FSDP's forward, say), and a Work.wait() is C and has no frame.
 _COLLECTIVES = ("torch.distributed.distributed_c10d", "torch.distributed._functional_collectives")
 _RAY = ("ray._private.worker", "ray.util.client.api", "ray.util.client.worker")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 _RAY_CALLS = ("get", "wait")
 _WAITS = {
     "threading": {"wait", "wait_for", "join", "acquire"},
@@ -35,7 +37,7 @@ _WAITS = {
 
 
 def top(_arguments: dict[str, Any]) -> dict[str, Any]:
-    """``{"frame": {name, path, line, call}}``, of the main thread if that runs own code; ``None`` where none does."""
+    """``frame``: name, path, line and call of the main thread if that runs own code, else ``None``; ``memory``."""
     running = sys._current_frames()
     threads = {thread.ident: thread for thread in threading.enumerate()}
     main = threading.main_thread().ident
@@ -49,7 +51,14 @@ def top(_arguments: dict[str, Any]) -> dict[str, Any]:
             best = found
         if best is not None and best[0]:
             break
-    return {"frame": None if best is None else best[1]}
+    return {"frame": None if best is None else best[1], "memory": _memory()}
+
+
+def _memory() -> int:
+    """Bytes of memory that this process holds; 0 where that is not known."""
+    with suppress(OSError, ValueError, IndexError), open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * _PAGE
+    return 0
 
 
 def _own(innermost: FrameType, folders: tuple[str, ...]) -> tuple[bool, dict[str, Any]] | None:

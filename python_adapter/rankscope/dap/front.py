@@ -318,7 +318,8 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests, RankRequests):
         """Something a person should read: the root's console has it."""
         if self.is_root:
             head = f"[{member.label}] " if member is not None else "[rankscope] "
-            self._output(head, text, "console" if level == "info" else "important")
+            is_told = level == "failure" and self.is_extensions  # with buttons, by its finding
+            self._output(head, text, "console" if level == "info" or is_told else "important")
 
     def _hears(self, member: Member) -> bool:
         """One session has a member's output: its own, or the root when none does."""
@@ -340,7 +341,8 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests, RankRequests):
         self.asked.discard(member.id)
         number = self._thread_number(member, local)
         self.stops.setdefault(member.id, {})[local] = number
-        self._tell_stop(member, body, number, takes_focus=is_asked or not (others or elsewhere))
+        takes_focus = not body.get("preserveFocusHint", (others or elsewhere) and not is_asked)
+        self._tell_stop(member, body, number, takes_focus=takes_focus)
         self._progress.end()
 
     def _tell_stop(self, member: Member, body: dict[str, Any], number: int, *, takes_focus: bool) -> None:

@@ -176,7 +176,9 @@ class InspectRequests(FrontBase):
     async def do_exception_info(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """The exception a thread has stopped on."""
         member, local = self.thread(arguments)
-        return await self.debug(member, "exceptionInfo", {"threadId": local})
+        info = await self.debug(member, "exceptionInfo", {"threadId": local})
+        name = str(info.get("exceptionId", "")).partition("(note: full exception trace")[0]  # debugpy's, of a held one
+        return {**info, "exceptionId": name.rstrip()}
 
     # --- sources and modules ----------------------------------------------------------------------
 

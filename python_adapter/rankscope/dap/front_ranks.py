@@ -78,6 +78,7 @@ class RankRequests(FrontBase):
             "threadIds": [] if shower is None else shower.ids.threads.of(member.id),
             "stopped": None if stop is None else {k: stop[k] for k in _STOP_FIELDS if stop.get(k) is not None},
             "ending": member.ending,
+            "heldSeconds": self.hub.fleet.crashes.held_seconds(member) if member.stopped else None,
         }
 
     def ranks_changed(self) -> None:
@@ -89,6 +90,14 @@ class RankRequests(FrontBase):
     def _tell_ranks(self) -> None:
         self._ranks_timer = None
         self.channel.send_event("rankscope/ranksChanged", {"members": self._described_all()})
+
+    # --- what went wrong with them ---------------------------------------------------------------
+
+    def finding(self, finding: dict[str, Any]) -> None:
+        """Something is worth the person's attention at a line of theirs."""
+        if self.is_extensions:
+            path = self.hub.wanted.paths.in_client(finding["path"]) if finding["path"] else ""
+            self.channel.send_event("rankscope/finding", {**finding, "path": path})
 
     # --- where they stand -------------------------------------------------------------------------
 

@@ -79,8 +79,7 @@ class AgentPort:
             if member.unlinked(writer) and member.is_live:
                 if why:
                     self._fleet.notice("error", f"its agent sent what cannot be read, link closed: {why}", member)
-                if member.has_ended():
-                    self._fleet.vanished(member)
+                self._fleet.unlinked(member)
 
     async def _one(self, member: Member, frame: dict[str, Any]) -> None:
         raw = member.order.unwrap(frame)

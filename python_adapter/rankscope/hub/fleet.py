@@ -11,8 +11,10 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rankscope.dap.messages import DapError
+from rankscope.escapes import without_escapes
 from rankscope.hub.crashes import Crashes
-from rankscope.hub.member import Member
+from rankscope.hub.creation_order import CreationOrder
+from rankscope.hub.member import LOOK_SECONDS, Member
 from rankscope.ranks import DRIVER, RankFacts, RankSet
 from rankscope.wire import messages as m
 from rankscope.wire.link import HEARTBEAT_SECONDS, Endpoint
@@ -23,34 +25,10 @@ if TYPE_CHECKING:
 
 WITHOUT_A_WORD = "killed or ended without a word"
 _BY_SIGNAL = 128
+_END_SECONDS = 0.5
+_END_EVERY_SECONDS = 0.01
 _log = logging.getLogger("rankscope.hub")
-_LEVELS = {"warning": logging.WARNING, "error": logging.ERROR}
-
-
-class CreationOrder:
-    """Numbers the actors of each class as they were created; the number of one that has ended is given again."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, tuple[str, int]] = {}
-
-    def note(self, actor: str, label: str) -> None:
-        """An actor was asked for; nothing when it is known (a named one that was there already)."""
-        if actor not in self._numbers:
-            taken = {number for known, number in self._numbers.values() if known == label}
-            free = next(number for number in range(len(taken) + 1) if number not in taken)
-            self._numbers[actor] = (label, free)
-
-    def number(self, actor: str) -> int | None:
-        """Its place among those of its class; ``None`` when nobody of the job said to have created it."""
-        return self._numbers[actor][1] if actor in self._numbers else None
-
-    def awaited(self) -> set[str]:
-        """The actors that were asked for and have not ended."""
-        return set(self._numbers)
-
-    def forget(self, actor: str) -> None:
-        """It has ended."""
-        self._numbers.pop(actor, None)
+_LEVELS = {"warning": logging.WARNING, "error": logging.ERROR, "failure": logging.ERROR}
 
 
 class FleetListener(Protocol):
@@ -240,16 +218,38 @@ class Fleet:
             return
         member.close(state, ending)
         self.crashes.let_go(member)
+        self.crashes.forget(member)
         self._created.forget(str(member.hello.ray.get("actor_id") or ""))
         for listener in list(self.listeners):
             listener.member_left(member)
 
+    def unlinked(self, member: Member) -> None:
+        """A member's link broke: it may have ended, or be about to, or come back."""
+        if member.is_local:  # else nobody here can see its end
+            self._start(self._await_end(member))
+
+    async def _await_end(self, member: Member) -> None:
+        """Look often at first, so that where the others are is asked while they still are there; then :meth:`watch`."""
+        deadline = time.monotonic() + _END_SECONDS
+        while member.is_live and member.lost_at is not None:
+            if member.has_ended():
+                self.vanished(member)
+            elif time.monotonic() > deadline:
+                return
+            else:
+                await asyncio.sleep(_END_EVERY_SECONDS)
+
     def vanished(self, member: Member) -> None:
         """A member's process is gone and has not taken leave: somebody killed it, unless that was to be expected."""
-        if self.has_ended or member.is_dismissed or member.facts.role in ("child", "idle"):
+        if not member.is_live:
+            return
+        fault = self.crashes.fault_of(member)
+        is_expected = member.is_dismissed or member.facts.role in ("child", "idle")
+        if self.has_ended or (is_expected and not (fault and fault.is_fatal)):
             self.left(member, "exited")
         else:
-            self.left(member, "crashed", WITHOUT_A_WORD)
+            self.left(member, "crashed", f"killed by {fault.signal}" if fault else WITHOUT_A_WORD)
+            self.crashes.died(member, fault)
 
     def _dismissed(self, actor: str) -> None:
         """A Ray actor, or every Ray worker, is ended on purpose; this may be heard after it has ended."""
@@ -279,11 +279,21 @@ class Fleet:
             member.close(state, ending)
             self.changed(member)
 
+    def told_exit(self, host: str, pid: int, code: int) -> None:
+        """A launcher has said how one of its children ended: ``code``, below 0 for a signal."""
+        for member in self.members.values():
+            if (member.hello.host, member.hello.pid) == (host, pid):
+                if code < 0:
+                    self._reconsider(member, "crashed", f"killed by {_signal_name(-code)}")
+                elif code > 0:
+                    self._reconsider(member, "crashed", f"exited with code {code}")
+
     def forget_run(self) -> None:
         """Another run begins, the last one has been ended: whoever was in it is no member of this."""
         for member in list(self.members.values()):
             self.left(member, "exited")
         self.members.clear()
+        self.crashes.begin_run()
         self._created = CreationOrder()
         self._nodes = []
         self.wanted.standing.forget()
@@ -297,7 +307,9 @@ class Fleet:
                 if not member.is_live:
                     continue
                 if member.lost_at is None:
-                    if now - member.spoke_at >= HEARTBEAT_SECONDS:
+                    if now - member.looked_at >= LOOK_SECONDS and member.facts.role != "idle":
+                        self._start(_look(member))
+                    elif now - member.spoke_at >= HEARTBEAT_SECONDS:
                         member.heartbeat()
                 elif member.has_ended():
                     self.vanished(member)
@@ -345,6 +357,7 @@ class Fleet:
 
     def notice(self, level: str, text: str, member: Member | None = None) -> None:
         """Say something to the person, and to the log."""
+        text = without_escapes(text)
         _log.log(_LEVELS.get(level, logging.INFO), "%s%s", "" if member is None else f"{member.label}: ", text)
         for listener in list(self.listeners):
             listener.notice(level, text, member)
@@ -366,6 +379,11 @@ async def _set_timeouts(member: Member, *, is_any: bool) -> None:
         DapError, TimeoutError, asyncio.TimeoutError
     ):  # it has ended or is unable: it keeps its own
         await member.ask("timeouts", {"raised": is_any})
+
+
+async def _look(member: Member) -> None:
+    with contextlib.suppress(DapError, TimeoutError, asyncio.TimeoutError):  # it has ended, or is busy
+        await member.look()
 
 
 def _signal_name(number: int) -> str:

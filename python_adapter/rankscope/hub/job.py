@@ -199,6 +199,7 @@ class Job:
         await _until(lambda: not self._fleet.select(None), LINGER_SECONDS)
         if code != 0 or self._fleet.select(None):
             await self._force(only_members=code == 0)
+        await self._fleet.crashes.settle()
         self._on_exit(code)
 
     async def _force(self, *, only_members: bool = False) -> None:

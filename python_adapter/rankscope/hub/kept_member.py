@@ -58,9 +58,12 @@ class KeptMember:
         self.in_client: Callable[[str], str] = str
         self._load = load
         self._dump: Dump | None = None
-        first = {"reason": "exception" if about.get("failed") else "pause", "threadId": 1, "allThreadsStopped": True}
+        # the one that failed has the focus, whoever is shown first
+        first: dict[str, Any] = {"threadId": 1, "allThreadsStopped": True, "preserveFocusHint": not about.get("failed")}
         if about.get("failed"):
-            first |= {"description": "Failed here", "text": self.ending}
+            first |= {"reason": "exception", "description": "Failed here", "text": self.ending}
+        else:
+            first |= {"reason": "pause", "description": "At that moment"}
         self.stopped[1] = first
 
     @property
@@ -168,12 +171,16 @@ class KeptMember:
     # --- variables --------------------------------------------------------------------------------
 
     def _on_scopes(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        frame = self.dump["frames"][int(arguments["frameId"])]
-        scope = frame.get("locals")
+        scope = self._scope(arguments)
         if scope is None:
             return {"scopes": []}
         reference = int(scope) + 1
         return {"scopes": [{"name": "Locals", "variablesReference": reference, "expensive": False}]}
+
+    def _scope(self, arguments: dict[str, Any]) -> int | None:
+        """The node of a frame's variables; ``None`` where none were kept."""
+        frames, at = self.dump["frames"], int(arguments.get("frameId") or 0)
+        return frames[at].get("locals") if 0 <= at < len(frames) else None
 
     def _on_variables(self, arguments: dict[str, Any]) -> dict[str, Any]:
         node = self.dump["nodes"][int(arguments["variablesReference"]) - 1]
@@ -197,7 +204,7 @@ class KeptMember:
     def _on_evaluate(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Names, attributes and indexes of what was kept."""
         expression = str(arguments.get("expression", "")).strip()
-        scope = self.dump["frames"][int(arguments.get("frameId") or 0)].get("locals")
+        scope = self._scope(arguments)
         number = self._find(_steps(expression), scope, expression)
         shown = self._variable(expression, number)
         return {"result": shown["value"], **{key: shown[key] for key in ("type", "variablesReference")}}
@@ -214,7 +221,7 @@ class KeptMember:
         return int(at)
 
     def _on_completions(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        scope = self.dump["frames"][int(arguments.get("frameId") or 0)].get("locals")
+        scope = self._scope(arguments)
         names = [name for name, _ in self.dump["nodes"][scope].get("kids", ())] if scope is not None else []
         return {"targets": [{"label": name, "type": "variable"} for name in names]}
 

@@ -21,13 +21,17 @@ if TYPE_CHECKING:
 
 _DISCONNECT_SECONDS = 2.0
 _MAX_UNSENT = 64 << 20
+LOOK_SECONDS = 5.0
+_LOOK_ANSWER_SECONDS = 0.5
+FIRST_LOOK_SECONDS = LOOK_SECONDS - 1.0
 
 
 class Member:
     """A process with an agent. Its link may come and go; :meth:`close` is final.
 
     ``stopped`` maps debugpy's thread ids to the body of their ``stopped`` event, ``ending``
-    says why it ended, where that is known. ``is_dismissed``: its end is to be expected.
+    says why it ended, where that is known. ``is_dismissed``: its end is to be expected. ``last_seen`` is its last
+    answer to ``top`` and when that came (``at``, monotonic).
     """
 
     def __init__(self, fleet: Fleet, hello: m.Hello, number: int) -> None:
@@ -42,6 +46,8 @@ class Member:
         self.is_dismissed = False
         self.stopped: dict[int, dict[str, Any]] = {}
         self.ending = ""
+        self.last_seen: dict[str, Any] = {}
+        self.looked_at = time.monotonic() - FIRST_LOOK_SECONDS
         self.lost_at: float | None = None
         self.spoke_at = time.monotonic()
         self.order = Sequencer()
@@ -176,6 +182,13 @@ class Member:
             return await asyncio.wait_for(future, timeout)
         finally:
             del self._asks[number]
+
+    async def look(self) -> dict[str, Any]:
+        """Where it is and how much memory it holds: its answer to ``top``. Raises as :meth:`ask` does."""
+        self.looked_at = time.monotonic()
+        answer = await self.ask("top", {}, timeout=_LOOK_ANSWER_SECONDS)
+        self.last_seen = {**answer, "at": time.monotonic()}
+        return answer
 
     # --- the debugger -----------------------------------------------------------------------------
 

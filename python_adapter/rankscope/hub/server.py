@@ -52,12 +52,14 @@ class Hub:
             port=self._agent_socket.getsockname()[1],
             secret=secrets.token_hex(32),
             hub_pid=os.getpid(),
+            faults=str(self.folder),
         )
         self.job_file = self.folder / "job.json"
         self.endpoint.save(self.job_file)
         self.wanted = Wanted()
         self.fleet = Fleet(self.endpoint, self.wanted)
         self.wanted.fleet = self.fleet
+        self.fleet.crashes.listeners.append(self._finding)
         self.job = Job(self.endpoint.job, self.job_file, self.fleet, self._job_ended)
         self.settings: LaunchSettings | None = None
         self._roots: list[tuple[Front, Table]] = []
@@ -153,6 +155,10 @@ class Hub:
                 break
         if not self._roots or not self.fronts:
             self._done.set()
+
+    def _finding(self, finding: dict[str, Any]) -> None:
+        if self.root is not None:
+            self.root.finding(finding)
 
     async def open_record(self, place: str, base: Path) -> None:
         """Present a run that is over as it was when it failed. Raises :class:`UserError`."""

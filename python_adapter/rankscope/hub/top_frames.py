@@ -45,7 +45,7 @@ async def of(members: Sequence[Member], paths: Paths) -> tuple[dict[str, TopFram
 
 
 async def _running(member: Member) -> TopFrame | None:
-    answer = await member.ask("top", {}, timeout=SECONDS)
+    answer = await member.look()
     frame = answer.get("frame")
     if not isinstance(frame, dict):
         return None

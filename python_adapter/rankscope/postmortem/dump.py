@@ -109,6 +109,19 @@ def of_exception(
     return _finished(maker, exception, threads, deadline)
 
 
+def of_exit(
+    code: str, is_user: Callable[[str], bool], *, limits: Limits = DEFAULT_LIMITS, deadline: float | None = None
+) -> dict[str, Any]:
+    """A dump of a process whose calling thread is about to raise ``SystemExit`` with this code."""
+    maker = _Maker(functools.cache(is_user), Keeper(limits))
+    threads = _threads(maker, failing=None)
+    stack: list[int] = []
+    for thread in threads:
+        if thread["ident"] == threading.get_ident():
+            thread["isFailing"], stack = True, thread["frames"]
+    return _finished(maker, {"type": "SystemExit", "message": code, "frames": stack[::-1]}, threads, deadline)
+
+
 def of_now(
     is_user: Callable[[str], bool], *, limits: Limits = DEFAULT_LIMITS, deadline: float | None = None
 ) -> dict[str, Any]:
@@ -132,7 +145,7 @@ def _finished(
         "threads": threads,
         "frames": maker.frames,
         "nodes": maker.keeper.nodes,
-        "sources": _sources({frame["path"] for frame in maker.frames if frame["isUser"]}),
+        "sources": sources_of({frame["path"] for frame in maker.frames if frame["isUser"]}),
         "cut": {**maker.keeper.cut, **maker.cut},
     }
 
@@ -240,7 +253,7 @@ def _locals(frame: types.FrameType) -> dict[str, Any]:
     }
 
 
-def _sources(paths: set[str]) -> dict[str, dict[str, str]]:
+def sources_of(paths: set[str]) -> dict[str, dict[str, str]]:
     """What the person's own files were when it happened: a hash, and the text of those that are not too long."""
     found = {}
     for path in sorted(paths)[:_MAX_SOURCES]:

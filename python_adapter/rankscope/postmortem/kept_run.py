@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rankscope import journal
-from rankscope.postmortem.repair import repaired
+from rankscope.postmortem.repair import repaired, repaired_about, repaired_finding
 
 DUMPS = "dumps"
 FINDINGS = "findings.msgpack"
@@ -54,7 +54,7 @@ def open_run(folder: Path) -> KeptRun:
     """Everything sound in a record's folder, the failed process first. Reads no dump but its first lines."""
     run = KeptRun()
     found = journal.read(folder / FINDINGS, "findings")
-    run.findings, run.problems = found.entries, found.problems
+    run.findings, run.problems = [repaired_finding(entry) for entry in found.entries], found.problems
     if found.dropped:
         run.problems.append(f"{found.dropped} older findings were dropped when {FINDINGS} was full.")
     for path in sorted((folder / DUMPS).glob("*.msgpack")):
@@ -64,8 +64,16 @@ def open_run(folder: Path) -> KeptRun:
     if run.kept:
         last = max(_count(kept.about, "episode") for kept in run.kept)
         run.kept = [kept for kept in run.kept if _count(kept.about, "episode") == last]
-    run.kept.sort(key=lambda kept: (not kept.about.get("failed"), _count(kept.about, "number")))
+    first = next((one.get("member") for one in reversed(run.findings) if one.get("isFirst")), None)
+    run.kept.sort(key=lambda kept: _place(kept.about, first))
     return run
+
+
+def _place(about: About, first: Any) -> tuple[bool, bool, float, int]:
+    """The first failure first, then those that followed as they came, then the others as they joined."""
+    has_failed, at = bool(about.get("failed")), about.get("at")
+    when = float(at) if has_failed and isinstance(at, (int, float)) else 0.0
+    return about.get("id") != first or not has_failed, not has_failed, when, _count(about, "number")
 
 
 def _count(about: About, name: str) -> int:
@@ -86,7 +94,8 @@ def _about(path: Path, problems: list[str]) -> About | None:
     about = next((entry["about"] for entry in found.entries if isinstance(entry.get("about"), dict)), None)
     if about is None:
         problems.append(f"{path.name} does not say whose it is, and is left out.")
-    return about
+        return None
+    return repaired_about(about)
 
 
 def _load(path: Path) -> dict[str, Any]:

@@ -1,10 +1,29 @@
-"""A dump from a file, of which nothing is known, made safe to look into."""
+"""What comes from a file, of which nothing is known, made safe to look into."""
 
 from __future__ import annotations
 
 from typing import Any
 
 _MAX_CHAIN = 20
+_MAX_TIME = 32_503_680_000  # of the year 3000
+_TEXTS_OF_MEMBER = ("id", "label", "role", "group", "host", "ending")
+_NUMBERS_OF_MEMBER = ("number", "rank", "localRank", "worldSize", "node", "incarnation", "pid", "episode")
+_TEXTS_OF_FINDING = ("kind", "severity", "member", "label", "path", "name", "type", "message", "text", "how")
+
+
+def repaired_about(about: dict[str, Any]) -> dict[str, Any]:
+    """Whose dump it is: every field that a reader relies on is there and of its type, or ``None`` for a number."""
+    found: dict[str, Any] = {name: _text(about.get(name)) for name in _TEXTS_OF_MEMBER}
+    found |= {name: number if _is_int(number := about.get(name)) else None for name in _NUMBERS_OF_MEMBER}
+    return {**about, **found, "failed": about.get("failed") is True, "at": _time(about.get("at"))}
+
+
+def repaired_finding(finding: dict[str, Any]) -> dict[str, Any]:
+    """The same of a finding."""
+    found: dict[str, Any] = {name: _text(finding.get(name)) for name in _TEXTS_OF_FINDING}
+    found |= {name: number if _is_int(number := finding.get(name)) else 0 for name in ("line", "episode")}
+    found |= {name: finding.get(name) is True for name in ("isFirst", "isEcho")}
+    return {**finding, **found, "at": _time(finding.get("at"))}
 
 
 def repaired(dump: dict[str, Any]) -> dict[str, Any]:
@@ -30,6 +49,10 @@ def repaired(dump: dict[str, Any]) -> dict[str, Any]:
         thread["frames"] = [number for number in _list(thread.get("frames")) if _points(number, frames)]
     return {
         **dump,
+        "python": _text(dump.get("python")),
+        "argv": [_text(word) for word in _list(dump.get("argv"))],
+        "env": {_text(name): _text(text) for name, text in _dict(dump.get("env")).items()},
+        "cut": {_text(why): count for why, count in _dict(dump.get("cut")).items() if _is_int(count)},
         "nodes": nodes,
         "frames": frames,
         "threads": threads,
@@ -67,5 +90,22 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def _dict(value: Any) -> dict[Any, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _time(value: Any) -> float:
+    """A Unix time that a calendar has."""
+    return float(value) if isinstance(value, (int, float)) and 0 <= value < _MAX_TIME else 0.0
+
+
 def _points(number: Any, things: list[Any]) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool) and 0 <= number < len(things)
+    return _is_int(number) and 0 <= number < len(things)

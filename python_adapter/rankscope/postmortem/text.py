@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rankscope.escapes import without_escapes
 from rankscope.postmortem.kept_run import Kept, KeptRun
 from rankscope.postmortem.listing import Run
 
@@ -21,7 +22,8 @@ def listing(found: list[Run]) -> Iterator[str]:
         ending = run.state if run.exit_code is None else f"exit {run.exit_code}"
         mark = "failure kept" if run.has_failure else ""
         facts = f"{when}  {ending:10}  {_size(run.bytes):>8}  {mark:12}"
-        yield f"{run.folder.name:40}  {facts}  {run.command[:60]}".rstrip()
+        words = (word.rpartition("/")[2] if word.startswith("/") else word for word in run.command.split(" "))
+        yield f"{run.folder.name:40}  {facts}  {' '.join(words)[:60]}".rstrip()
 
 
 def post_mortem(run: KeptRun) -> Iterator[str]:
@@ -50,7 +52,7 @@ def _failed(kept: Kept) -> Iterator[str]:
     error: dict[str, Any] | None = dump["exception"]
     how = ""
     while error is not None:
-        yield f"  {how}{error['type']}: {error['message']}"
+        yield f"  {how}{error['type']}: {without_escapes(error['message'])}"
         for note in error.get("notes", ()):
             yield f"    {note}"
         how, error = ("caused by ", error["cause"]) if "cause" in error else ("while handling ", error.get("context"))
@@ -83,7 +85,8 @@ def _where(dump: dict[str, Any]) -> str:
     if own is None:
         return "no frame of your own code"
     frame = frames[own]
-    inside = f", in {frames[own - 1]['name']}" if own else ""
+    called = next((one["name"] for one in reversed(frames[:own]) if "wrapper" not in one["name"]), "")
+    inside = f", in {called}" if called else ""
     return f"{Path(frame['path']).name}:{frame['line']} in {frame['name']}{inside}"
 
 

@@ -30,7 +30,7 @@ class LinkBroken(Exception):
 class Endpoint:
     """Where a job's hub listens and how the job is run; kept in a 0600 file, never in argv or a log.
 
-    ``release_after`` and ``start_wait`` are seconds.
+    ``release_after`` and ``start_wait`` are seconds. ``faults`` is a folder of the hub's host: see :func:`fault_file`.
     """
 
     job: str
@@ -41,6 +41,7 @@ class Endpoint:
     start_wait: float = 20.0
     raise_timeouts: bool = True
     hub_pid: int = 0
+    faults: str = ""
 
     @classmethod
     def parse(cls, text: str | bytes) -> Endpoint:
@@ -73,6 +74,11 @@ class Endpoint:
         """Write the job file, readable by its owner only."""
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(self.dump())
+
+
+def fault_file(folder: str, member: str) -> Path:
+    """Where a member's death by a signal is written down."""
+    return Path(folder) / f"fault-{member}"
 
 
 class Sequencer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from rankscope.dap.messages import DapError
 from rankscope.postmortem import kept_run, listing
+from support.dap_client import FakeEditor
 from support.kept import Kept, job, kept, same_as_plain
 from support.runs import cli, environment, line_of, python
 
@@ -195,3 +198,30 @@ def test_capture_adds_at_most_two_seconds_to_a_death(tmp_path: Path) -> None:
     assert found.dumps["driver"]["nodes"]
     sizes = [path.stat().st_size for path in (found.folder / kept_run.DUMPS).iterdir()]
     assert max(sizes) < 4 << 20
+
+
+# --- what was kept, opened --------------------------------------------------------------------------
+
+
+def test_p5_a_kept_run_opens_as_if_the_job_were_stopped_there(tmp_path: Path) -> None:
+    folder = dies(tmp_path, "chain", "rank").folder
+
+    async def work() -> None:
+        async with FakeEditor() as editor:
+            await editor._configure(editor.root, "attach", {"record": str(folder), "sessions": "single"})
+            stop = await editor.wait_for_stop(accept=lambda stop: stop.reason == "exception")
+            assert await stop.line() == line_of(FAILS, "chain")
+            variables = await stop.local_variables()
+            assert (variables["loss"], variables["batch"]) == ("3.5", "<__main__.Batch>")
+            assert await stop.evaluate("batch.index") == "7"
+            info = await stop.session.request("exceptionInfo", {"threadId": stop.thread})
+            assert info["details"]["innerException"][0]["typeName"] == "KeyError"
+            for command, asks in (("evaluate", {"expression": "len(how)"}), ("continue", {}), ("next", {})):
+                frame = (await stop.stack())[0]["id"]
+                with pytest.raises(DapError) as told:
+                    await stop.session.request(command, {"threadId": stop.thread, "frameId": frame, **asks})
+                assert "record" in str(told.value).lower()
+            launcher = await editor.wait_for_stop(accept=lambda stop: stop.reason != "exception")
+            assert (await launcher.stack())[-1]["name"] == "<module>"
+
+    asyncio.run(asyncio.wait_for(work(), 60))

@@ -166,6 +166,19 @@ def test_long_after_it_is_another_episode(tmp_path: Path, monkeypatch: pytest.Mo
     run(tmp_path, work)
 
 
+def test_a_job_that_is_started_again_begins_another_episode(tmp_path: Path) -> None:
+    async def work(fleet: FakeFleet) -> None:
+        fleet.members[0].fails()
+        await fleet.settled()
+        fleet.crashes.begin_run()
+        fleet.members[1].fails()
+        fleet.members[2].fails(CLOSED)
+        await fleet.settled()
+        assert fleet.findings == {"world 0": (1, True), "world 1": (2, True), "world 2": (2, False)}
+
+    run(tmp_path, work)
+
+
 def test_one_that_does_not_answer_is_named_and_not_waited_for(tmp_path: Path) -> None:
     async def work(fleet: FakeFleet) -> None:
         fleet.members[3].is_silent = True

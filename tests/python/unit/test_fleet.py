@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rankscope.hub.fleet import CreationOrder
+from rankscope.hub.creation_order import CreationOrder
 
 pytestmark = pytest.mark.core
 
