@@ -270,6 +270,8 @@ class Member:
 
     def _event(self, event: str, body: dict[str, Any]) -> None:
         if event == "stopped":
+            if "text" in body:  # debugpy adds a note for its own client
+                body["text"] = str(body["text"]).partition("(note:")[0].strip()
             self.stopped[int(body.get("threadId", 0))] = body
         elif event == "continued":
             if body.get("allThreadsContinued", True):
