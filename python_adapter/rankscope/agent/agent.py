@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any
 
 from rankscope.agent import ending
@@ -43,7 +43,7 @@ class Agent:
 
     ``armed_hooks`` and ``released_hooks`` run on the agent's thread once the member is
     armed, and when it is let go (disarmed, or the hub is gone). ``answers`` serve
-    questions on that thread, so each must be quick.
+    questions on that thread, so each must be quick. In ``verdicts`` the hub's answers to failures arrive, by number.
     """
 
     def __init__(self, endpoint: Endpoint, hello: m.Hello) -> None:
@@ -53,13 +53,13 @@ class Agent:
         self.armed_hooks: list[Callable[[], None]] = []
         self.released_hooks: list[Callable[[], None]] = []
         self.answers: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+        self.verdicts: dict[int, SimpleQueue[bool]] = {}
         self.file_watchers: list[Callable[[list[str]], None]] = []
         self._endpoint = endpoint
         self._link = HubLink(endpoint, hello)
         self._debugger = Debugger()
         self._inbox = Inbox()
         self._gate = Gate(is_closed=hello.waits)
-        self._verdicts: dict[int, SimpleQueue[bool]] = {}
         self._arm_deadline: float | None = None
         self._lost_at: float | None = time.monotonic()
         self._next_try = 0.0
@@ -125,39 +125,25 @@ class Agent:
         """Arm now, on the calling thread. False when there is no hub or it took longer than ``timeout`` s."""
         if not self.is_armed and self._has_hub:
             ask = self._gate.close()
-            self._inbox.call(lambda: self._link.send(m.ArmMe(why=why, ask=ask)))
+            self.send(m.ArmMe(why=why, ask=ask))
             self.serve_start(timeout)
         return self.is_armed
 
-    def failed(self, about: dict[str, Any], age: float, keep: Callable[[], dict[str, Any]], timeout: float) -> bool:
-        """Tell the hub of a failure here, then what ``keep`` makes of it; whether the calling thread is to be held.
-
-        Returns within ``timeout`` seconds after ``keep`` has.
-        """
-        verdict: SimpleQueue[bool] = SimpleQueue()
-        ask = id(verdict)
-        self._verdicts[ask] = verdict
-        self._inbox.call(lambda: self._link.send(m.Failed(ask=ask, age=age, about=about)))
-        dump = keep() if self.settings is None or self.settings.keeps_failures else {}
-        self._inbox.call(lambda: self._link.send(m.FailedDump(ask=ask, dump=dump)))
-        try:
-            return verdict.get(timeout=timeout)
-        except Empty:
-            return False
-        finally:
-            del self._verdicts[ask]
+    def send(self, message: m.Message) -> None:
+        """Tell the hub something, now or after a reconnect."""
+        self._inbox.call(lambda: self._link.send(message))
 
     def created(self, actor: str, label: str) -> None:
         """Tell the hub of a Ray actor that this process has asked for."""
-        self._inbox.call(lambda: self._link.send(m.Created(actor=actor, label=label)))
+        self.send(m.Created(actor=actor, label=label))
 
     def dismissed(self, actor: str = "") -> None:
         """Tell the hub that this process ends a Ray actor on purpose; without one, all of the job's Ray workers."""
-        self._inbox.call(lambda: self._link.send(m.Dismissed(actor=actor)))
+        self.send(m.Dismissed(actor=actor))
 
     def notice(self, level: str, text: str) -> None:
         """Say something to the person at the hub."""
-        self._inbox.call(lambda: self._link.send(m.Notice(level=level, text=text)))
+        self.send(m.Notice(level=level, text=text))
 
     def stop(self) -> None:
         """Take leave of the hub and end the thread, within half a second."""
@@ -308,8 +294,8 @@ class Agent:
             self._release("")
             self._gate.open()
         elif isinstance(message, m.Verdict):
-            if message.ask in self._verdicts:
-                self._verdicts[message.ask].put(message.will_hold)
+            if message.ask in self.verdicts:
+                self.verdicts[message.ask].put(message.will_hold)
         elif isinstance(message, m.End):
             self._kill_at = time.monotonic() + message.grace
             os.kill(os.getpid(), signal.SIGTERM)

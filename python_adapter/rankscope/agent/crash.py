@@ -14,12 +14,15 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
 from types import ModuleType, TracebackType
 from typing import Any
 
 from rankscope.agent import agent as agents
 from rankscope.agent import ending, exits, guards, imports, stacks
 from rankscope.escapes import without_escapes
+from rankscope.wire import messages as m
 
 KEEP_SECONDS = 1.0
 VERDICT_SECONDS = 0.8
@@ -31,7 +34,9 @@ _LINK_SECONDS = 0.5
 _RAY_LIBRARIES = ("/ray/data/", "/ray/serve/")
 
 _lock = threading.Lock()
-_told: BaseException | None = None
+# The last failure told, by identity and time: to hold the exception would keep all its frames' values alive.
+_told: tuple[int, float] | None = None
+_SAME_SECONDS = 5.0
 _alike: Counter[tuple[str, str, int]] = Counter()
 
 
@@ -69,24 +74,29 @@ def failed(error: BaseException | None, how: str) -> None:
         return
     agent: Any = agents.current
     with _lock:
-        if error is _told or agent is None or not agent.await_link(_LINK_SECONDS):
+        if _was_told(id(error)) or agent is None or not agent.await_link(_LINK_SECONDS):
             return
-        _told = error
+        _told = (id(error), time.monotonic())
     try:
         _tell(agent, error, how)
     except Exception as e:  # nothing of ours may change how a job fails
         agent.notice("warning", f"a failure could not be kept: {e!r}")
 
 
+def _was_told(which: int | None = None) -> bool:
+    """Whether that exception, or any, was told just now: several hooks may see the same one on its way out."""
+    return _told is not None and which in (None, _told[0]) and time.monotonic() - _told[1] < _SAME_SECONDS
+
+
 def leaves() -> None:
     """The process ends. By ``sys.exit`` with a code: tell that. Never raises."""
     left = exits.last()
     agent: Any = agents.current
-    if left is None or agent is None or not agent.is_linked or agent.facts.role == "idle" or _told is not None:
+    if left is None or agent is None or not agent.is_linked or agent.facts.role == "idle" or _was_told():
         return
     about, kept = left
     if ending.why() == about["text"]:
-        agent.failed(about, 0.0, lambda: kept, VERDICT_SECONDS)
+        _ask(agent, about, 0.0, lambda: kept)
 
 
 def _tell(agent: Any, error: BaseException, how: str) -> None:
@@ -104,10 +114,29 @@ def _tell(agent: Any, error: BaseException, how: str) -> None:
     def keep() -> dict[str, Any]:
         return dump.of_exception(error, stacks.is_own_file, deadline=raised + KEEP_SECONDS)
 
-    if not agent.failed(about, time.monotonic() - raised, keep, VERDICT_SECONDS):
+    if not _ask(agent, about, time.monotonic() - raised, keep):
         return
     if agent.arm_here(f"post-mortem of {about['text']}", _ARM_SECONDS):
         _hold(error)
+
+
+def _ask(agent: Any, about: dict[str, Any], age: float, keep: Callable[[], dict[str, Any]]) -> bool:
+    """Tell the hub of a failure at once, then what ``keep`` makes of it; whether this thread is to be held.
+
+    Returns within :data:`VERDICT_SECONDS` after ``keep`` has.
+    """
+    verdict: SimpleQueue[bool] = SimpleQueue()
+    ask = id(verdict)
+    agent.verdicts[ask] = verdict
+    agent.send(m.Failed(ask=ask, age=age, about=about))
+    dump = keep() if agent.settings is None or agent.settings.keeps_failures else {}
+    agent.send(m.FailedDump(ask=ask, dump=dump))
+    try:
+        return verdict.get(timeout=VERDICT_SECONDS)
+    except Empty:
+        return False
+    finally:
+        del agent.verdicts[ask]
 
 
 def _about(error: BaseException, how: str) -> dict[str, Any]:

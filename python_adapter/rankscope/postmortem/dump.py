@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 import os
 import sys
 import threading
@@ -36,6 +37,10 @@ _MAX_SOURCE_BYTES = 200_000
 _MAX_SOURCES = 40
 _MESSAGE_SECONDS = 0.25
 _MAX_MESSAGE = 4_000
+# Until 3.12 a function's frame keeps the dict that was asked for, and all its values, as long as it runs.
+_HOLDS_A_COPY = sys.version_info < (3, 13)
+# The frame's, our variable's and the call's own; with one more it is what the person's locals() gave them.
+_OWN_REFERENCES = 3
 _OURS = f"{os.sep}rankscope{os.sep}"
 
 
@@ -238,10 +243,20 @@ def _outwards(frame: types.FrameType | None) -> Iterator[tuple[types.FrameType, 
         frame = frame.f_back
 
 
+def _is_traced() -> bool:
+    """Whether a debugger may be in the middle of a trace call, which writes a frame's copy back into it."""
+    pydevd: Any = sys.modules.get("pydevd")
+    return pydevd is not None and pydevd.get_global_debugger() is not None
+
+
 def _locals(frame: types.FrameType) -> dict[str, Any]:
     """A frame's variables; of a module's frame not the ones that every module has, nor what it imported."""
     try:
-        names = dict(frame.f_locals)
+        held = frame.f_locals
+        names = dict(held)
+        is_function = frame.f_code.co_flags & inspect.CO_OPTIMIZED
+        if _HOLDS_A_COPY and is_function and sys.getrefcount(held) <= _OWN_REFERENCES and not _is_traced():
+            held.clear()
     except Exception:  # changed while it was read
         return {}
     if frame.f_code.co_name != "<module>":

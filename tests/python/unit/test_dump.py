@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
+import weakref
 from collections import OrderedDict, deque
 from enum import Enum
 from pathlib import Path
@@ -41,6 +43,10 @@ class Slotted:
 
     def __init__(self) -> None:
         self.first = 1
+
+
+class Big:
+    """What a frame holds."""
 
 
 class Hostile:
@@ -211,6 +217,42 @@ def test_other_threads_are_where_they_are() -> None:
     names = [found["frames"][number]["name"].rpartition(".")[2] for number in loader["frames"]]
     assert "waits_here" in names
     assert found["exception"] is None
+
+
+def test_a_frame_that_goes_on_neither_keeps_values_alive_nor_loses_the_persons_own_locals() -> None:
+    is_there, may_go = threading.Semaphore(0), threading.Semaphore(0)
+    found: list[Any] = []
+
+    def works() -> None:
+        batch = Slotted()
+        mine = locals()
+        is_there.release()
+        may_go.acquire(timeout=30)
+        found.extend((mine.get("batch") is batch, set(mine) >= {"batch"}))
+
+    def holds() -> None:
+        batch = Big()
+        found.append(weakref.ref(batch))
+        is_there.release()
+        may_go.acquire(timeout=30)
+        del batch
+        is_there.release()
+        may_go.acquire(timeout=30)
+
+    threads = [threading.Thread(target=work) for work in (works, holds)]
+    for thread in threads:
+        thread.start()
+        assert is_there.acquire(timeout=30)
+    dump.of_now(is_user)
+    may_go.release(2)
+    assert is_there.acquire(timeout=30)
+    gc.collect()
+    is_gone = found[0]() is None
+    may_go.release(2)
+    for thread in threads:
+        thread.join()
+    assert is_gone
+    assert found[1:] == [True, True]
 
 
 def test_a_very_deep_stack_keeps_both_ends() -> None:
