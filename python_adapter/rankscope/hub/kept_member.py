@@ -238,11 +238,16 @@ class KeptMember:
             "details": self._details(error),
         }
 
+    def _traceback_entry(self, frame: dict[str, Any]) -> str:
+        lines = self.dump["sources"].get(frame["path"], {}).get("text", "").splitlines()
+        source = f"    {lines[frame['line'] - 1].strip()}\n" if 0 < frame["line"] <= len(lines) else ""
+        return f'  File "{frame["path"]}", line {frame["line"]}, in {frame["name"]}\n{source}'
+
     def _details(self, error: dict[str, Any]) -> dict[str, Any]:
         notes = "".join(f"\n{note}" for note in error.get("notes", ()))
         inner = [error[key] for key in ("cause", "context") if key in error][:1] + list(error.get("members", ()))
         frames = [self.dump["frames"][number] for number in error["frames"]]
-        stack = "".join(f'  File "{frame["path"]}", line {frame["line"]}, in {frame["name"]}\n' for frame in frames)
+        stack = "".join(map(self._traceback_entry, frames))
         return {
             "message": error["message"] + notes,
             "typeName": error["type"].rpartition(".")[2],

@@ -65,7 +65,7 @@ def test_its_variables_unfold_and_are_found_by_name(member: KeptMember) -> None:
 def test_the_exception_is_told_with_its_chain(member: KeptMember) -> None:
     told = ask(member, "exceptionInfo", threadId=1)
     assert (told["exceptionId"], told["description"]) == ("ValueError", "bad batch at 4, 2")
-    assert "in failing" in told["details"]["stackTrace"]
+    assert 'in failing\n    raise ValueError(f"bad batch' in told["details"]["stackTrace"]
 
 
 def test_a_file_that_has_changed_since_is_shown_as_it_was(member: KeptMember, tmp_path: Path) -> None:
