@@ -8,6 +8,8 @@ export interface Standing {
   readonly frame?: TopFrame | null | undefined;
   /** It was asked where it is and has not answered in time. */
   readonly isLate?: boolean;
+  /** How old the hub's facts are, seconds. */
+  readonly age?: number;
 }
 
 /** A codicon and the id of its theme colour. */
@@ -39,7 +41,7 @@ export function describe(member: Member, standing: Standing = {}): string {
   } else if (frame) {
     parts.push(placeOf(frame, isBlocked(member, standing)));
   }
-  if (member.heldSeconds) parts.push(`goes on in ${duration(member.heldSeconds)}`);
+  if (member.heldSeconds) parts.push(`goes on in ${duration(Math.max(0, member.heldSeconds - (standing.age ?? 0)))}`);
   if (standing.isLate && isLive(member)) parts.push("no answer");
   if (member.isGreyed && isLive(member)) parts.push("never stops");
   if (!member.isFinal && member.role === "rank") parts.push("provisional");

@@ -14,6 +14,8 @@ export interface JobFacts {
   readonly frames: ReadonlyMap<string, TopFrame | null>;
   /** Ids of members that did not tell their frame in time. */
   readonly late: ReadonlySet<string>;
+  /** How old the hub's facts are, seconds. */
+  readonly age?: number;
 }
 
 export type RankNodeKind = "job" | "group" | "node" | "member" | "replaced";
@@ -96,7 +98,7 @@ function ranksOf(tree: JobTree): Member[] {
 }
 
 function standingIn(job: JobFacts): StandingOf {
-  return ({ id }) => ({ frame: job.frames.get(id), isLate: job.late.has(id) });
+  return ({ id }) => ({ frame: job.frames.get(id), isLate: job.late.has(id), age: job.age ?? 0 });
 }
 
 function lineOf(jobs: readonly JobFacts[], trees: readonly JobTree[]): string {

@@ -19,6 +19,7 @@ export class Job {
   readonly children = new Map<string, vscode.DebugSession>();
 
   private known: readonly Member[] = [];
+  private toldAt = 0;
   private places = new Map<string, TopFrame | null>();
   private silent: ReadonlySet<string> = new Set();
   private asking: Promise<void> | undefined;
@@ -50,7 +51,13 @@ export class Job {
     const before = new Map(this.known.map((member) => [member.id, member.state]));
     for (const { id, state } of members) if (before.get(id) !== state) this.places.delete(id);
     this.known = members;
+    this.toldAt = Date.now();
     this.hasNews = true;
+  }
+
+  /** How old the members' facts are, seconds. */
+  get age(): number {
+    return (Date.now() - this.toldAt) / 1000;
   }
 
   /** Where members stand, by id, as of the last `refreshFrames`: `null` where none of the person's code runs. */

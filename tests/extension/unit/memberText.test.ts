@@ -16,6 +16,14 @@ describe("the description of a member", () => {
     ["train.py:42 in step · paused", text.describe(paused(member(), "pause"), { frame: frame() })],
     ["paused · ValueError", text.describe(paused(member(), "exception", "ValueError"))],
     ["paused · exception", text.describe(paused(member(), "exception"))],
+    [
+      "train.py:42 in step · ValueError · goes on in 29 min",
+      text.describe(
+        { ...paused(member(), "exception", "ValueError"), heldSeconds: 1760 },
+        { frame: frame(), age: 20.5 },
+      ),
+    ],
+    ["paused · goes on in 5 s", text.describe({ ...paused(member(), "pause"), heldSeconds: 30 }, { age: 25 })],
     ["starting", text.describe(member({ state: "starting" }))],
     ["exited", text.describe(member({ state: "exited" }), { frame: frame() })],
     ["exited: killed by SIGKILL", text.describe(member({ state: "exited", ending: "killed by SIGKILL" }))],
@@ -25,10 +33,7 @@ describe("the description of a member", () => {
     ["running · never stops", text.describe(member({ isGreyed: true }))],
     ["running · provisional", text.describe(member({ isFinal: false }))],
     ["running", text.describe(driver({ isFinal: false }))],
-    [
-      "train.py:3 in f",
-      text.describe(member(), { frame: frame({ path: "C:\\job\\train.py", line: 3, name: "f" }) }),
-    ],
+    ["train.py:3 in f", text.describe(member(), { frame: frame({ path: "C:\\job\\train.py", line: 3, name: "f" }) })],
   ];
   for (const [expected, found] of cases) {
     it(expected, () => {
