@@ -61,16 +61,23 @@ export class Debugging {
     await this.pressF5();
   }
 
-  /** Press F5 until it is taken: VS Code ignores the key while it still reads what extensions contribute. */
+  /**
+   * Press F5 until it is taken: VS Code ignores the key while it still reads what extensions contribute. A progress bar may
+   * be another's, so a session, or a word about it, has to follow.
+   */
   async pressF5(): Promise<void> {
     await this.page.evaluate(WATCH_PROGRESS);
-    await this.window.until("F5 to be taken", async () => {
-      await this.window.press("F5");
-      return this.page.waitForFunction("window.debugHasBegun", undefined, { timeout: F5_MS }).then(
-        () => true,
-        () => false,
-      );
-    });
+    const sign = this.page.locator(SIGNS_OF_A_START).first();
+    await this.window.until(
+      "F5 to be taken",
+      async () => {
+        await this.window.press("F5");
+        const hasBegun = await holds(this.page.waitForFunction("window.debugHasBegun", undefined, { timeout: F5_MS }));
+        return holds(sign.waitFor({ state: "visible", timeout: hasBegun ? START_MS : F5_MS }));
+      },
+      "",
+      JOB_MS,
+    );
   }
 
   /** Press a button of the debug toolbar. */
@@ -195,8 +202,19 @@ export class Debugging {
 }
 
 const F5_MS = 2000;
+const START_MS = 10_000;
 
 /** In the page: Run and Debug shows its progress as soon as a start has begun, whatever becomes of it. */
+const SIGNS_OF_A_START = ".debug-toolbar:visible, .notification-toast:visible, .monaco-dialog-box:visible";
+
+/** Whether something that is awaited, within its own bound, comes. */
+function holds(awaited: Promise<unknown>): Promise<boolean> {
+  return awaited.then(
+    () => true,
+    () => false,
+  );
+}
+
 const WATCH_PROGRESS = `(() => {
   window.debugHasBegun = false;
   const observer = new MutationObserver((changes) => {

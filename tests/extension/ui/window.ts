@@ -12,6 +12,7 @@ export const WAIT_MS = 20_000;
 /** The same where a job starts first: interpreters, torch, Ray. */
 export const JOB_MS = 60_000;
 const POLL_MS = 40;
+const PALETTE_MS = 4_000;
 
 /** VS Code writes no-break spaces where a person reads spaces. */
 export function plain(text: string): string {
@@ -74,14 +75,20 @@ export class Window {
     for (const key of keys) await this.page.keyboard.press(key);
   }
 
-  /** Run a command by its title in the palette. */
+  /** Run a command by its title in the palette, as soon as it is offered: the palette lists what was so when it opened. */
   async command(title: string): Promise<void> {
-    await this.press("F1");
-    await this.pick(title, `>${title}`);
+    await this.until(
+      `the command '${title}'`,
+      async () => {
+        await this.press("Escape", "F1");
+        return this.pick(title, `>${title}`, PALETTE_MS).then(() => true);
+      },
+      QUICK_INPUT,
+    );
   }
 
   /** Choose the row with this label in the quick pick, after typing a filter. */
-  async pick(label: string | RegExp, filter?: string): Promise<void> {
+  async pick(label: string | RegExp, filter?: string, ms = WAIT_MS): Promise<void> {
     if (filter !== undefined) await this.type(filter);
     const row = this.page.locator(`${QUICK_INPUT} .monaco-list-row`);
     const index = await this.until(
@@ -92,6 +99,7 @@ export class Window {
         return at < 0 ? undefined : at;
       },
       QUICK_INPUT,
+      ms,
     );
     await row.nth(index).click();
   }
