@@ -23,6 +23,8 @@ export default tseslint.config(
   {
     // what runs outside the editor prints
     files: ["tests/support/*.mjs", "tests/bench/*.mjs"],
-    languageOptions: { globals: { Buffer: "readonly", console: "readonly", process: "readonly" } },
+    languageOptions: {
+      globals: { Buffer: "readonly", console: "readonly", process: "readonly", setTimeout: "readonly" },
+    },
   },
 );
