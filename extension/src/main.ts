@@ -8,6 +8,7 @@ import { ChildSessions } from "./debug/childSessions.js";
 import { Configuration } from "./debug/configuration.js";
 import { DescriptorFactory } from "./debug/descriptorFactory.js";
 import { Gutter } from "./debug/gutter.js";
+import { Interpreters } from "./debug/interpreter.js";
 import { Jobs } from "./debug/jobs.js";
 import { PostMortem } from "./debug/postMortem.js";
 import { RunControl } from "./debug/runControl.js";
@@ -17,14 +18,15 @@ import { RanksView } from "./views/ranksView.js";
 export function activate(context: vscode.ExtensionContext): void {
   const log = new Log();
   const jobs = new Jobs();
+  const interpreters = new Interpreters(log);
   context.subscriptions.push(
     log,
     jobs,
     vscode.commands.registerCommand(COMMANDS.showLog, () => {
       log.channel.show();
     }),
-    new Configuration(log, context),
-    new DescriptorFactory(log, context),
+    new Configuration(log, interpreters, context),
+    new DescriptorFactory(log, interpreters, context),
     new ChildSessions(jobs, log),
     new RunControl(jobs, log),
     new PostMortem(jobs, log),

@@ -15,7 +15,7 @@ import { EXTENSION_MARK, type ExtensionMark } from "../core/protocol.js";
 import { PythonError } from "../core/python.js";
 import { findHub, type HubAddress } from "../core/runs.js";
 import type { Log, Mends } from "../log.js";
-import { type Interpreter, Interpreters } from "./interpreter.js";
+import type { Interpreter, Interpreters } from "./interpreter.js";
 import { openLaunchFile } from "./launchFile.js";
 
 /** What the descriptor factory finds in a resolved configuration: the Python of its hub, or the hub that is there. */
@@ -29,15 +29,14 @@ export function isChild(configuration: vscode.DebugConfiguration): boolean {
 
 /** Registers the providers of the debug type; owns nothing else. */
 export class Configuration implements vscode.DebugConfigurationProvider, vscode.Disposable {
-  private readonly interpreters: Interpreters;
   private readonly mark: ExtensionMark;
   private readonly disposables: readonly vscode.Disposable[];
 
   constructor(
     private readonly log: Log,
+    private readonly interpreters: Interpreters,
     context: vscode.ExtensionContext,
   ) {
-    this.interpreters = new Interpreters(log);
     this.mark = { version: (context.extension.packageJSON as { version: string }).version };
     const { Initial, Dynamic } = vscode.DebugConfigurationProviderTriggerKind;
     this.disposables = [

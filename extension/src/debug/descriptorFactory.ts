@@ -11,7 +11,7 @@ import type { HubAddress } from "../core/runs.js";
 import type { Log, Mends } from "../log.js";
 import { HUB_KEY, INTERPRETER_KEY, isChild } from "./configuration.js";
 import { HubError, HubProcess } from "./hubProcess.js";
-import { type Interpreter, Interpreters } from "./interpreter.js";
+import type { Interpreter, Interpreters } from "./interpreter.js";
 import { openLaunchFile } from "./launchFile.js";
 
 const PROGRESS_AFTER_MS = 1000;
@@ -21,15 +21,14 @@ export class DescriptorFactory implements vscode.DebugAdapterDescriptorFactory, 
   private readonly addresses = new Map<string, HubAddress>();
   private readonly hubs = new Map<string, HubProcess>();
   private readonly starts = new Set<AbortController>();
-  private readonly interpreters: Interpreters;
   private readonly packageFolder: string;
   private readonly disposables: readonly vscode.Disposable[];
 
   constructor(
     private readonly log: Log,
+    private readonly interpreters: Interpreters,
     context: vscode.ExtensionContext,
   ) {
-    this.interpreters = new Interpreters(log);
     const packaged = join(context.extensionPath, "python");
     this.packageFolder = existsSync(packaged) ? packaged : join(context.extensionPath, "python_adapter");
     this.disposables = [

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rankscope.dap.front_base import FrontBase
 from rankscope.dap.messages import DapError
 from rankscope.hub import top_frames
+from rankscope.hub.member import who
 
 if TYPE_CHECKING:
     from rankscope.hub.member import Member
@@ -52,27 +53,15 @@ class RankRequests(FrontBase):
         return [self._described(member, ready, showers.get(member.id)) for member in self.hub.fleet.members.values()]
 
     def _described(self, member: Member, ready: set[str], shower: FrontBase | None) -> dict[str, Any]:
-        facts = member.facts
         sessions = None if self.hub.root is None else self.hub.root.sessions
         session = "" if sessions is None else sessions.name_for(member)
         stop = next(iter(member.stopped.values()), None)
         return {
-            "id": member.id,
-            "number": member.number,
-            "label": member.label,
-            "role": facts.role,
-            "group": facts.group,
-            "rank": facts.rank,
-            "isFinal": facts.is_final,
-            "localRank": facts.local_rank,
-            "worldSize": facts.world_size,
-            "node": facts.node,
-            "host": member.hello.host,
-            "pid": member.hello.pid,
+            **who(member),
+            "isFinal": member.facts.is_final,
             "state": member.state,
             "isArmed": member.is_armed,
             "isGreyed": member.is_greyed,
-            "incarnation": member.incarnation,
             "session": session,
             "hasSession": session in ready,
             "threadIds": [] if shower is None else shower.ids.threads.of(member.id),

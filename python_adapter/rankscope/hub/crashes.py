@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rankscope.dap.messages import DapError
 from rankscope.escapes import without_escapes
 from rankscope.hub.episodes import Episode, Failure
+from rankscope.hub.member import who
 from rankscope.journal import Journal
 from rankscope.postmortem import fault_text, kept_run
 from rankscope.wire import messages as m
@@ -247,20 +248,8 @@ class Crashes:
         if self._folder is None or not (self.keeps and dump) or member.id in episode.members:
             return  # the first of an episode counts: where it was at that moment
         episode.members.add(member.id)
-        facts = member.facts
         about = {
-            "id": member.id,
-            "number": member.number,
-            "label": member.label,
-            "role": facts.role,
-            "group": facts.group,
-            "rank": facts.rank,
-            "localRank": facts.local_rank,
-            "worldSize": facts.world_size,
-            "node": facts.node,
-            "incarnation": member.incarnation,
-            "host": member.hello.host,
-            "pid": member.hello.pid,
+            **who(member),
             "episode": episode.number,
             "failed": failed is not None,
             "ending": "" if failed is None else str(failed.about.get("text", "")),

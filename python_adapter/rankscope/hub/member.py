@@ -283,6 +283,25 @@ class Member:
         self._fleet.event(self, event, body)
 
 
+def who(member: Member) -> dict[str, Any]:
+    """Who a member is, as an editor and a record are told."""
+    facts = member.facts
+    return {
+        "id": member.id,
+        "number": member.number,
+        "label": member.label,
+        "role": facts.role,
+        "group": facts.group,
+        "rank": facts.rank,
+        "localRank": facts.local_rank,
+        "worldSize": facts.world_size,
+        "node": facts.node,
+        "incarnation": member.incarnation,
+        "host": member.hello.host,
+        "pid": member.hello.pid,
+    }
+
+
 INITIALIZE = {
     "clientID": "rankscope",
     "adapterID": "rankscope",

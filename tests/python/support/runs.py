@@ -89,6 +89,24 @@ def program(name: str) -> str:
     return found
 
 
+def point(file: str, mark: str, condition: str) -> dict[str, list[dict[str, Any]]]:
+    """One breakpoint, as a session takes it."""
+    return {str(JOBS / file): [{"line": line_of(file, mark), "condition": condition}]}
+
+
+def same_but_stopped(cwd: Path, options: list[str], *command: str, **added: str) -> Run:
+    """Run plainly and under RankScope; the results must be the same."""
+    under, without = run(options, *command, cwd=cwd, **added), plain(*command, cwd=cwd, **added)
+    assert (under.exit_code, under.results) == (without.exit_code, without.results), under.errors
+    assert without.results
+    return under
+
+
+def break_at(file: str, mark: str, rest: str = "") -> list[str]:
+    """One breakpoint for the command line, by the file's whole path."""
+    return ["--break", f"{JOBS / file}:{line_of(file, mark)}{rest}"]
+
+
 def until(is_true: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
     """Wait for a predicate, within a bound."""
     deadline = time.monotonic() + seconds
