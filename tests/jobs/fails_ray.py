@@ -1,6 +1,7 @@
 """Every way in which Ray code of a person can fail: ``python fails_ray.py HOW``. The driver catches what comes back."""
 
 import asyncio
+import ctypes
 import os
 import sys
 
@@ -24,6 +25,9 @@ class Actor:
 
     def die(self):
         os._exit(3)
+
+    def crash(self):
+        ctypes.string_at(0)  # @bp crash
 
     def nested(self, step):
         inner = Actor.remote()
@@ -61,6 +65,7 @@ WAYS = {
     "group": lambda: Grouped.remote().method.remote(7),
     "nested": lambda: Actor.remote().nested.remote(7),
     "killed": lambda: Actor.remote().die.remote(),
+    "crash": lambda: Actor.remote().crash.remote(),
 }
 
 

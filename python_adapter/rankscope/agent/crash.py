@@ -24,13 +24,14 @@ from rankscope.agent import ending, exits, guards, imports, stacks
 from rankscope.escapes import without_escapes
 from rankscope.wire import messages as m
 
+DELAY_SECONDS = 2.0
+"""How long a death is delayed at most, unless the hub holds it."""
 KEEP_SECONDS = 1.0
-VERDICT_SECONDS = 0.8
-"""With :data:`KEEP_SECONDS`: how long a death is delayed at most, unless the hub holds it."""
 _MAX_ALIKE = 3
 _ENDS_BY_EXIT = ("uncaught",)
 _ARM_SECONDS = 20.0
-_LINK_SECONDS = 0.5
+_LINK_SECONDS = 1.2
+_VERDICT_SECONDS = 0.8
 _RAY_LIBRARIES = ("/ray/data/", "/ray/serve/")
 
 _lock = threading.Lock()
@@ -67,6 +68,7 @@ def forget() -> None:
 def failed(error: BaseException | None, how: str) -> None:
     """This exception has ended some work here. Returns within two seconds unless the hub holds it. Never raises."""
     global _told
+    until = time.monotonic() + DELAY_SECONDS
     is_left = isinstance(error, SystemExit) and how in _ENDS_BY_EXIT and exits.text_of(error.code)
     if is_left and error is not None:
         error = exits.cause_of(error)
@@ -78,7 +80,7 @@ def failed(error: BaseException | None, how: str) -> None:
             return
         _told = (id(error), time.monotonic())
     try:
-        _tell(agent, error, how)
+        _tell(agent, error, how, until)
     except Exception as e:  # nothing of ours may change how a job fails
         agent.notice("warning", f"a failure could not be kept: {e!r}")
 
@@ -96,10 +98,10 @@ def leaves() -> None:
         return
     about, kept = left
     if ending.why() == about["text"]:
-        _ask(agent, about, 0.0, lambda: kept)
+        _ask(agent, about, 0.0, lambda: kept, time.monotonic() + _VERDICT_SECONDS)
 
 
-def _tell(agent: Any, error: BaseException, how: str) -> None:
+def _tell(agent: Any, error: BaseException, how: str, until: float) -> None:
     from rankscope.postmortem import dump
 
     raised = time.monotonic()
@@ -112,18 +114,19 @@ def _tell(agent: Any, error: BaseException, how: str) -> None:
         return
 
     def keep() -> dict[str, Any]:
-        return dump.of_exception(error, stacks.is_own_file, deadline=raised + KEEP_SECONDS)
+        deadline = min(raised + KEEP_SECONDS, until - _VERDICT_SECONDS / 2)
+        return dump.of_exception(error, stacks.is_own_file, deadline=deadline)
 
-    if not _ask(agent, about, time.monotonic() - raised, keep):
+    if not _ask(agent, about, time.monotonic() - raised, keep, until):
         return
     if agent.arm_here(f"post-mortem of {about['text']}", _ARM_SECONDS):
         _hold(error)
 
 
-def _ask(agent: Any, about: dict[str, Any], age: float, keep: Callable[[], dict[str, Any]]) -> bool:
+def _ask(agent: Any, about: dict[str, Any], age: float, keep: Callable[[], dict[str, Any]], until: float) -> bool:
     """Tell the hub of a failure at once, then what ``keep`` makes of it; whether this thread is to be held.
 
-    Returns within :data:`VERDICT_SECONDS` after ``keep`` has.
+    The answer is awaited until that moment (monotonic).
     """
     verdict: SimpleQueue[bool] = SimpleQueue()
     ask = id(verdict)
@@ -132,7 +135,7 @@ def _ask(agent: Any, about: dict[str, Any], age: float, keep: Callable[[], dict[
     dump = keep() if agent.settings is None or agent.settings.keeps_failures else {}
     agent.send(m.FailedDump(ask=ask, dump=dump))
     try:
-        return verdict.get(timeout=VERDICT_SECONDS)
+        return verdict.get(timeout=max(0.0, until - time.monotonic()))
     except Empty:
         return False
     finally:

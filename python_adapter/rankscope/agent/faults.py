@@ -2,7 +2,8 @@
 
 A handler in C writes every thread's stack into a file in the hub's private folder; then the signal does what it
 would have done. For the fatal ones this is :mod:`faulthandler`, of which a process has but one: when the program
-enables it for itself, it is the program's alone, as it would have been, and the hub has only what it saw last.
+enables it for itself (Ray's workers do), it is the program's alone, as it would have been. Where it then writes into a
+file, as a Ray worker's log, our file says which; else the hub has only what it saw last.
 """
 
 from __future__ import annotations
@@ -10,14 +11,18 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
+import stat
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-from rankscope.wire.link import fault_file
+from rankscope.wire.link import fault_file, fault_pointer
 
 _own: dict[str, Callable[..., Any]] = {}
 _file: Any = None
 _is_theirs = False
+_their_file: Any = None
 
 
 def begin(folder: str, member: str) -> None:
@@ -37,6 +42,7 @@ def begin(folder: str, member: str) -> None:
     if _file is not None:
         _file.close()  # the parent's
     _file = file
+    point_to_theirs()
 
 
 def _guard() -> None:
@@ -48,9 +54,11 @@ def _guard() -> None:
     _is_theirs = faulthandler.is_enabled()
 
     def enable(*args: Any, **kwargs: Any) -> None:
-        global _is_theirs
+        global _is_theirs, _their_file
         _own["enable"](*args, **kwargs)
         _is_theirs = True
+        _their_file = args[0] if args else kwargs.get("file")
+        point_to_theirs()
 
     def disable() -> bool:
         global _is_theirs
@@ -65,6 +73,21 @@ def _guard() -> None:
 
     faulthandler.enable, faulthandler.disable, faulthandler.is_enabled = enable, disable, is_enabled  # type: ignore[assignment]
     os.register_at_fork(after_in_child=_forget)
+
+
+def point_to_theirs() -> None:
+    """Tell in our file into which file, from where on, the program's handler writes; nothing where that is no file.
+
+    To be called again when standard error may have become another file.
+    """
+    if not _is_theirs or _file is None:
+        return
+    with suppress(OSError, ValueError, AttributeError):
+        theirs = sys.stderr if _their_file is None else _their_file
+        number = theirs if isinstance(theirs, int) else theirs.fileno()
+        status = os.fstat(number)
+        if stat.S_ISREG(status.st_mode) and not _file.closed:
+            _file.write(fault_pointer(os.readlink(f"/proc/self/fd/{number}"), status.st_size))
 
 
 def _forget() -> None:

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from rankscope.agent import agent as agents
-from rankscope.agent import children, identity, imports, stacks
+from rankscope.agent import children, faults, identity, imports, stacks
 from rankscope.ranks import RankFacts
 from rankscope.wire.link import JOB_FILE_VARIABLE, JOB_VARIABLE, Endpoint
 
@@ -143,6 +143,7 @@ def _become(descriptor: Any) -> None:
         if _known_as == name:
             return
         _known_as = name
+        faults.point_to_theirs()  # by now Ray has given it its log
         try:
             if name == identity.TASKS:
                 identity.identify(identity.of_task_worker(), name=identity.TASKS, roots=stacks.roots(), waits=True)

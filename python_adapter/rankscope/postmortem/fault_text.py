@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rankscope.postmortem import dump
+from rankscope.wire.link import pointed_fault
 
 _SIGNALS = {
     "Segmentation fault": "SIGSEGV",
@@ -19,7 +21,8 @@ _SIGNALS = {
     "Floating-point exception": "SIGFPE",
 }
 _HEAD = re.compile(r"^Fatal Python error: (.*)$", re.MULTILINE)
-_THREAD = re.compile(r"^(Current thread|Thread) (0x[0-9a-f]+).*\(most recent call first\):$")
+# "Stack" where the handler writes the current thread's alone.
+_THREAD = re.compile(r"^(Current thread|Thread|Stack)( 0x[0-9a-f]+)?.*\(most recent call first\):$")
 _FRAME = re.compile(r'^  File "(.*)", line (\d+|\?\?\?) in (.*)$')
 _LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python3.")
 _OURS = "/rankscope/agent/"
@@ -42,13 +45,23 @@ class Fault:
 
 
 def read(path: Path) -> Fault | None:
-    """What a file tells; ``None`` when nothing was written to it. A torn end is left out."""
+    """What a file tells, or the one it points to; ``None`` when neither does. A torn end is left out."""
+    content = _content(path)
+    found = parse(content.decode(errors="replace"))
+    pointed = pointed_fault(content)
+    if pointed is None or (found is not None and found.is_fatal):
+        return found
+    return parse(_content(Path(pointed[0]), pointed[1]).decode(errors="replace")) or found
+
+
+def _content(path: Path, start: int = 0) -> bytes:
+    """The last :data:`_MAX_BYTES` of a regular file from ``start`` on; nothing where it cannot be read."""
     try:
         with path.open("rb") as file:
-            text = file.read(_MAX_BYTES).decode(errors="replace")
+            file.seek(max(start, os.fstat(file.fileno()).st_size - _MAX_BYTES))
+            return file.read(_MAX_BYTES)
     except OSError:
-        return None
-    return parse(text)
+        return b""
 
 
 def parse(text: str) -> Fault | None:
@@ -106,9 +119,9 @@ def _threads(text: str, frames: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for line in text.splitlines():
         head, frame = _THREAD.match(line), _FRAME.match(line)
         if head is not None:
-            is_current, is_ours = head.group(1) == "Current thread", False
+            is_current, is_ours = head.group(1) != "Thread", False
             threads.append(
-                {"ident": int(head.group(2), 16), "frames": [], "isMain": False, "isFailing": False}
+                {"ident": int(head.group(2) or "0", 16), "frames": [], "isMain": False, "isFailing": False}
                 | {"isCurrent": is_current, "isOurs": False}
             )
         elif frame is not None and threads:

@@ -81,6 +81,20 @@ def fault_file(folder: str, member: str) -> Path:
     return Path(folder) / f"fault-{member}"
 
 
+def fault_pointer(path: str, start: int) -> bytes:
+    """What stands in that file where the death is written into another one, from byte ``start`` on."""
+    return b"elsewhere " + str(start).encode() + b" " + os.fsencode(path) + b"\n"
+
+
+def pointed_fault(content: bytes) -> tuple[str, int] | None:
+    """The last pointer in such a file: path and first byte; ``None`` when there is none."""
+    for line in reversed(content.splitlines()):
+        words = line.split(b" ", 2)
+        if len(words) == 3 and words[0] == b"elsewhere" and words[1].isdigit():
+            return os.fsdecode(words[2]), int(words[1])
+    return None
+
+
 class Sequencer:
     """Numbers the messages of one link in both directions. Owns nothing but its buffer."""
 

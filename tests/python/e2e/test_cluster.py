@@ -9,7 +9,6 @@ import secrets
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -251,25 +250,11 @@ def stop_pid(stop: Body, members: list[Body]) -> int:
     return next(int(member["pid"]) for member in members if stop["threadId"] in member["threadIds"])
 
 
-@pytest.fixture(scope="module")
-def uv(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The ``uv`` program, from PATH or installed beside the test."""
-    found = shutil.which("uv")
-    if found is None:
-        folder = tmp_path_factory.mktemp("uv")
-        install = python("-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), "uv")
-        done = subprocess.run(install, capture_output=True, text=True, timeout=60, check=False)
-        found = shutil.which("uv", path=str(folder / "bin"))
-        if found is None:
-            pytest.skip(f"uv cannot be installed: {done.stderr.strip()[-200:]}")
-    return found
-
-
 @slow
 @pytest.mark.ray
-def test_uv_run_where_ray_ignores_the_hook_variable(cluster: Cluster, uv: str) -> None:
-    command = (uv, "run", "--offline", "--no-project", "--python", sys.executable, "python", "driver.py")
-    folder = os.pathsep.join([str(Path(uv).parent), os.environ["PATH"]])
+def test_uv_run_where_ray_ignores_the_hook_variable(cluster: Cluster, uv_run: tuple[str, ...]) -> None:
+    command = (*uv_run, "python", "driver.py")
+    folder = os.pathsep.join([str(Path(uv_run[0]).parent), os.environ["PATH"]])
     under = same_but_stopped(ON_CLUSTER, break_at(DRIVER, "step", "@1"), *command, **cluster.there, PATH=folder)
     assert under.stops == ["Trainer 1"]
     assert under.of("stopped")[0]["stack"][0]["file"] == str(JOBS / DRIVER)

@@ -52,6 +52,16 @@ def test_the_driver_dies_as_it_would_have_and_is_kept(tmp_path: Path, how: str) 
     same_as_plain(found, tmp_path, *python(job(FAILS), how, "driver"))
 
 
+@pytest.mark.parametrize("how", ["raise", "segv"])
+def test_under_uv(tmp_path: Path, uv_run: tuple[str, ...], how: str) -> None:
+    text, mark, _ = DEATHS[how]
+    found = kept(tmp_path, *uv_run, "python", job(FAILS), how, "rank")
+    assert (found.first["label"], found.first["text"]) == ("world 2", text)
+    assert found.frames("world 2")[0].endswith(f":{line_of(FAILS, mark)}")
+    if how == "raise":
+        assert found.values("world 2")["loss"]
+
+
 @pytest.mark.parametrize("how", ["raise", "exit", "segv", "SIGTERM"])
 def test_a_rank_dies_and_where_its_launcher_was_is_kept(tmp_path: Path, how: str) -> None:
     text, mark, _ = DEATHS[how]
@@ -148,6 +158,17 @@ def test_the_programs_own_faulthandler_is_its_own(tmp_path: Path) -> None:
     assert "Fatal Python error: Segmentation fault" in found.run.errors
     assert f'File "{program}", line 3' in found.run.errors
     assert found.first["text"].startswith("killed by SIGSEGV")
+
+
+def test_what_the_programs_own_faulthandler_writes_into_a_file_is_read(tmp_path: Path) -> None:
+    program = tmp_path / "own.py"
+    program.write_text(
+        "import ctypes, faulthandler\nlog = open('own.log', 'w')\nprint('begins', file=log, flush=True)\n"
+        "faulthandler.enable(log, all_threads=False)\nctypes.string_at(0)\n"
+    )
+    found = kept(tmp_path, *python(str(program)))
+    assert (found.first["text"], found.first["line"]) == ("killed by SIGSEGV", 5)
+    assert (tmp_path / "own.log").read_text().startswith("begins\nFatal Python error: Segmentation fault")
 
 
 @pytest.mark.parametrize("where", ["driver", "rank"])

@@ -57,6 +57,19 @@ def test_an_actor_that_is_killed_is_the_first_and_not_what_ray_says_of_it(tmp_pa
     assert found.followed["driver"].startswith("ray.exceptions.ActorDiedError")
 
 
+def test_under_uv(tmp_path: Path, uv_run: tuple[str, ...]) -> None:
+    found = kept(tmp_path, *uv_run, "python", job(FAILS), "method")
+    assert (found.first["label"], found.first["text"]) == ("Actor 0", "ValueError: bad step 7 3.5")
+    assert found.values("Actor 0") == {"step": "7", "loss": "3.5"}
+
+
+def test_of_an_actor_that_dies_by_a_signal_the_line_is_known(tmp_path: Path) -> None:
+    found = kept(tmp_path, *python(job(FAILS), "crash"))
+    assert (found.first["label"], found.first["text"]) == ("Actor 0", "killed by SIGSEGV")
+    assert (found.first["path"], found.first["line"]) == (job(FAILS), line_of(FAILS, "crash"))
+    assert found.followed["driver"].startswith("ray.exceptions.ActorDiedError")
+
+
 def test_the_rank_is_held_and_what_the_driver_hears_of_it_is_not(tmp_path: Path) -> None:
     async def work() -> None:
         async with FakeEditor() as editor:

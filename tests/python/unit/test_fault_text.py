@@ -9,6 +9,7 @@ import pytest
 from rankscope.hub.kept_member import KeptMember
 from rankscope.postmortem import fault_text
 from rankscope.postmortem.repair import repaired
+from rankscope.wire.link import fault_pointer
 
 pytestmark = pytest.mark.core
 
@@ -29,6 +30,7 @@ SEGV = (
     f"Fatal Python error: Segmentation fault\n\n{AGENT}Current thread{MAIN}\nExtension modules: torch._C (total: 1)\n"
 )
 TERM = f"{AGENT}Current thread{MAIN}"
+ALONE = f"Fatal Python error: Segmentation fault\n\nStack{MAIN.partition(' (')[1]}{MAIN.partition(' (')[2]}"
 LOADER = """Fatal Python error: Aborted
 
 Thread 0x00007f03 (most recent call first):
@@ -70,6 +72,23 @@ def test_the_thread_that_failed_comes_first() -> None:
     assert fault is not None
     assert [thread["isMain"] for thread in fault.dump["threads"]] == [False, False, True]
     assert fault.place == ("crash", "/code/load.py", 7)
+
+
+def test_what_the_programs_own_handler_wrote_is_found_where_our_file_points(tmp_path: Path) -> None:
+    log, ours = tmp_path / "worker.err", tmp_path / "fault"
+    log.write_text(f"{SEGV}of an earlier run\n")
+    start = log.stat().st_size
+    ours.write_bytes(fault_pointer(str(log), start))
+    assert fault_text.read(ours) is None
+    with log.open("a") as file:
+        file.write(f"a line\n{ALONE}")
+    fault = fault_text.read(ours)
+    assert fault is not None
+    assert (fault.signal, fault.place) == ("SIGSEGV", ("step", "/code/train.py", 9))
+    ours.write_bytes(ours.read_bytes() + TERM.encode())
+    assert (found := fault_text.read(ours)) is not None and found.is_fatal
+    log.unlink()
+    assert (found := fault_text.read(ours)) is not None and not found.is_fatal
 
 
 @pytest.mark.parametrize("text", ["", "no such text", "Extension modules: x\n"])
