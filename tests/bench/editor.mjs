@@ -15,13 +15,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-import { chromium } from "playwright-core";
-
 import { setUpBrowser } from "../support/browser.mjs";
 import { build } from "../support/build.mjs";
 import { setUpEditor } from "../support/editor.mjs";
 import { main, PYTHON, ROOT, run, SetupError, venvEnvironment } from "../support/processes.mjs";
-import { startUi } from "../support/ui.mjs";
+import { startSampleEditor } from "../support/ui.mjs";
 import { FakeHub, manyRanks } from "./_fakeHub.mjs";
 import { Table } from "./_table.mjs";
 
@@ -214,8 +212,8 @@ function launchFile(notes, port) {
 }
 
 await main(async () => {
-  const browserPath = await setUpBrowser();
-  if (browserPath === undefined) throw new SetupError("there is no browser to measure in");
+  const browser = await setUpBrowser();
+  if (browser === undefined) throw new SetupError("there is no browser to measure in");
   setUpEditor();
   await build();
   if ((await run(process.execPath, [join("tests", "support", "package.mjs")])) !== 0) return 1;
@@ -223,13 +221,13 @@ await main(async () => {
   const notes = mkdtempSync(join(tmpdir(), "rankscope-bench-"));
   const hub = new FakeHub();
   await hub.listen();
-  const ui = await startUi({ browser: browserPath, source: PROGRAMS });
-  mkdirSync(join(ui.harness.workspace, ".vscode"));
-  writeFileSync(join(ui.harness.workspace, ".vscode", "launch.json"), JSON.stringify(launchFile(notes, hub.port)));
+  const editor = await startSampleEditor({ source: PROGRAMS });
+  const at = { ...editor.harness, browser };
+  mkdirSync(join(at.workspace, ".vscode"));
+  writeFileSync(join(at.workspace, ".vscode", "launch.json"), JSON.stringify(launchFile(notes, hub.port)));
   try {
-    const browser = await chromium.connect(ui.harness.browser);
     const inWindow = async (body) => {
-      const window = await Workbench.open(browser, ui.harness);
+      const window = await Workbench.open(at);
       try {
         return await body(window);
       } finally {
@@ -245,10 +243,9 @@ await main(async () => {
     table.add("vsix_mb", [packageMegabytes()], "MB", "<= 12");
     table.add("view_ms_1024", await inWindow((window) => viewSamples(window, hub)), "ms", "<= 200");
     table.show();
-    await browser.close();
     return 0;
   } finally {
-    await ui.close();
+    await editor.close();
     hub.close();
     rmSync(notes, { recursive: true, force: true });
   }

@@ -1,4 +1,4 @@
-// What the tests and the benchmark of the editor run in: one server, one browser, a copy of the sample workspace.
+// What the tests and the benchmark of the editor run in: one server on a copy of the sample workspace.
 
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
@@ -11,17 +11,6 @@ import { installExtension, linkExtension, setUpEditor, startEditor, writeSetting
 import { PYTHON, ROOT, run, SetupError, venvEnvironment } from "./processes.mjs";
 
 export const WORKSPACE = join(ROOT, "tests", "extension", "workspace");
-
-/** Flags with which a browser needs no display, no network and no sandbox of its own. */
-const BROWSER_FLAGS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
 
 /** Settings of the person in the tests: nothing moves or asks, and the theme is the system's. */
 const SETTINGS = {
@@ -76,26 +65,8 @@ export async function startSampleEditor({ source = WORKSPACE, vsix, python = PYT
   }
 }
 
-/** The same with a browser beside it. */
-export async function startUi({ browser, ...options }) {
-  const { chromium } = await import("playwright-core");
-  const editor = await startSampleEditor(options);
-  let server;
-  try {
-    server = await chromium.launchServer({ executablePath: browser, headless: true, args: BROWSER_FLAGS });
-  } catch (error) {
-    await editor.close();
-    throw error;
-  }
-  const close = async () => {
-    await server.close();
-    await editor.close();
-  };
-  return { harness: { ...editor.harness, browser: server.wsEndpoint() }, close };
-}
-
 /**
- * What `runTests(env)` resolves to, with an editor and a browser running for it. Where no browser can be had the tests
+ * What `runTests(env)` resolves to, with an editor running for it. Where no browser can be had the tests
  * only report that they are skipped, unless this is CI: there that is a failure.
  */
 export async function runUiTests(runTests) {
@@ -109,10 +80,10 @@ export async function runUiTests(runTests) {
   setUpEditor();
   await build();
   if ((await run(process.execPath, [join("tests", "support", "package.mjs")])) !== 0) return 1;
-  const ui = await startUi({ browser });
+  const editor = await startSampleEditor();
   try {
-    return await runTests({ ...process.env, RANKSCOPE_UI: JSON.stringify(ui.harness) });
+    return await runTests({ ...process.env, RANKSCOPE_UI: JSON.stringify({ ...editor.harness, browser }) });
   } finally {
-    await ui.close();
+    await editor.close();
   }
 }

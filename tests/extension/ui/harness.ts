@@ -8,7 +8,7 @@ export const ROOT = resolve(__dirname, "..", "..", "..", "..");
 
 /** What the runner tells by the environment. */
 export interface Harness {
-  /** Where a browser listens for Playwright. */
+  /** The program that is the browser. */
   readonly browser: string;
   /** The editor with the extension of this checkout, on `workspace`. */
   readonly url: string;

@@ -13,6 +13,8 @@ export const WAIT_MS = 20_000;
 export const JOB_MS = 60_000;
 const POLL_MS = 40;
 const PALETTE_MS = 4_000;
+const CLICK_MS = 2_000;
+const PAINT_MS = 3_000;
 
 /** VS Code writes no-break spaces where a person reads spaces. */
 export function plain(text: string): string {
@@ -91,17 +93,18 @@ export class Window {
   async pick(label: string | RegExp, filter?: string, ms = WAIT_MS): Promise<void> {
     if (filter !== undefined) await this.type(filter);
     const row = this.page.locator(`${QUICK_INPUT} .monaco-list-row`);
-    const index = await this.until(
+    await this.until(
       `${label} in the quick pick`,
       async () => {
         const labels = (await row.locator(ROW_LABEL).allInnerTexts()).map(plain);
         const at = labels.findIndex((text) => (typeof label === "string" ? text === label : label.test(text)));
-        return at < 0 ? undefined : at;
+        if (at < 0) return false;
+        await row.nth(at).click({ timeout: CLICK_MS });
+        return true;
       },
       QUICK_INPUT,
       ms,
     );
-    await row.nth(index).click();
   }
 
   /** Tick rows of a quick pick that takes several, and accept. */
@@ -172,6 +175,15 @@ export class Window {
   async answerDialog(button: string): Promise<void> {
     await this.page.locator(".monaco-dialog-box .dialog-buttons .monaco-button", { hasText: button }).first().click();
     await this.until("the dialog to close", async () => (await this.page.locator(".monaco-dialog-box").count()) === 0);
+  }
+
+  /** Whether the page is drawn: a browser whose compositor hangs shows no change any more, and takes no click. */
+  async paints(): Promise<boolean> {
+    const drawn = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))";
+    return Promise.race([
+      this.page.evaluate<boolean>(drawn).catch(() => false),
+      new Promise<boolean>((resolve) => setTimeout(resolve, PAINT_MS, false)),
+    ]);
   }
 
   /** A picture of the window, kept as `.build/screenshots/<name>.png`. */
