@@ -1,9 +1,8 @@
-"""A run's dumps in its record: written while it runs, opened later, one file a process, read when it is looked into."""
+"""A run's dumps and findings in its record, opened: one file a process, read when it is looked into."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,24 +12,13 @@ from rankscope.postmortem.repair import repaired, repaired_about, repaired_findi
 
 DUMPS = "dumps"
 FINDINGS = "findings.msgpack"
-_KIND = "dump"
+DUMP_KIND = "dump"
+DROPPED = "dropped.msgpack"
+DROPPED_KIND = "dropped"
 _HEAD_BYTES = 64 << 10
 _MAX_DUMP_BYTES = 64 << 20
 
 About = dict[str, Any]
-
-
-def save(folder: Path, about: About, dump: dict[str, Any]) -> Path:
-    """Keep one process's dump; ``about`` is the member as the hub describes it. Raises ``OSError``."""
-    target = folder / DUMPS
-    target.mkdir(parents=True, exist_ok=True, mode=0o700)
-    name = re.sub(r"[^\w.-]+", "-", str(about.get("label") or "process"))[:60]
-    path = target / f"{about.get('episode', 0):03}-{about.get('number', 0):04}-{name}.msgpack"
-    new = path.with_suffix(".new")
-    head = journal.pack({"rankscope": journal.VERSION, "kind": _KIND})
-    new.write_bytes(head + journal.pack({"about": about}) + journal.pack({"dump": dump}))
-    new.replace(path)
-    return path
 
 
 @dataclass
@@ -54,9 +42,12 @@ def open_run(folder: Path) -> KeptRun:
     """Everything sound in a record's folder, the failed process first. Reads no dump but its first lines."""
     run = KeptRun()
     found = journal.read(folder / FINDINGS, "findings")
-    run.findings, run.problems = [repaired_finding(entry) for entry in found.entries], found.problems
+    run.findings, run.problems = _latest(repaired_finding(entry) for entry in found.entries), found.problems
     if found.dropped:
         run.problems.append(f"{found.dropped} older findings were dropped when {FINDINGS} was full.")
+    losses = journal.read(folder / DROPPED, DROPPED_KIND)
+    if dropped := losses.dropped + len(losses.entries):
+        run.problems.append(f"{dropped} dumps, the oldest detail first, were dropped when the record was full.")
     for path in sorted((folder / DUMPS).glob("*.msgpack")):
         about = _about(path, run.problems)
         if about is not None:
@@ -67,6 +58,12 @@ def open_run(folder: Path) -> KeptRun:
     first = next((one.get("member") for one in reversed(run.findings) if one.get("isFirst")), None)
     run.kept.sort(key=lambda kept: _place(kept.about, first))
     return run
+
+
+def _latest(findings: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each finding as it was told last: a later entry with the same id takes the place of the earlier one."""
+    by_id = {str(finding.get("id") or f"entry {at}"): finding for at, finding in enumerate(findings)}
+    return list(by_id.values())
 
 
 def _place(about: About, first: Any) -> tuple[bool, bool, float, int]:
@@ -89,7 +86,7 @@ def _about(path: Path, problems: list[str]) -> About | None:
     except OSError as e:
         problems.append(f"{path.name} cannot be read: {e.strerror or e}.")
         return None
-    found = journal.read_bytes(start, path.name, _KIND, is_whole=size <= _HEAD_BYTES)
+    found = journal.read_bytes(start, path.name, DUMP_KIND, is_whole=size <= _HEAD_BYTES)
     problems += found.problems
     about = next((entry["about"] for entry in found.entries if isinstance(entry.get("about"), dict)), None)
     if about is None:
@@ -103,6 +100,6 @@ def _load(path: Path) -> dict[str, Any]:
     empty: dict[str, Any] = {"threads": [], "frames": [], "nodes": [], "sources": {}, "exception": None, "cut": {}}
     if path.stat().st_size > _MAX_DUMP_BYTES:
         return empty
-    found = journal.read(path, _KIND)
+    found = journal.read(path, DUMP_KIND)
     sound: list[dict[str, Any]] = [entry["dump"] for entry in found.entries if isinstance(entry.get("dump"), dict)]
     return repaired({**empty, **(sound[0] if sound else {})})

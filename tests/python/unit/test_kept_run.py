@@ -13,9 +13,12 @@ import pytest
 from rankscope.dap.messages import DapError
 from rankscope.hub.kept_member import KeptMember
 from rankscope.postmortem import dump, kept_run
+from rankscope.postmortem.dump_folder import DumpFolder
 from rankscope.postmortem.repair import repaired
 
 pytestmark = pytest.mark.core
+
+ROOM = 1 << 30
 
 
 def made() -> dict[str, Any]:
@@ -36,8 +39,8 @@ def about(number: int, **more: Any) -> dict[str, Any]:
 
 
 def test_the_failed_one_comes_first_and_reads_as_it_was(tmp_path: Path) -> None:
-    kept_run.save(tmp_path, about(0), dump.of_now(lambda _path: False))
-    kept_run.save(tmp_path, about(2, failed=True), made())
+    DumpFolder(tmp_path, ROOM).save(about(0), dump.of_now(lambda _path: False))
+    DumpFolder(tmp_path, ROOM).save(about(2, failed=True), made())
     run = kept_run.open_run(tmp_path)
     assert [kept.about["rank"] for kept in run.kept] == [2, 0]
     assert run.problems == []
@@ -45,9 +48,25 @@ def test_the_failed_one_comes_first_and_reads_as_it_was(tmp_path: Path) -> None:
 
 
 def test_only_the_last_failure_is_opened(tmp_path: Path) -> None:
-    kept_run.save(tmp_path, about(0, episode=1), made())
-    kept_run.save(tmp_path, about(1, episode=2), made())
+    DumpFolder(tmp_path, ROOM).save(about(0, episode=1), made())
+    DumpFolder(tmp_path, ROOM).save(about(1, episode=2), made())
     assert [kept.about["rank"] for kept in kept_run.open_run(tmp_path).kept] == [1]
+
+
+def test_the_oldest_detail_goes_first_and_is_counted(tmp_path: Path) -> None:
+    size = DumpFolder(tmp_path / "other", ROOM).save(about(0, episode=1), made()).stat().st_size
+    folder = DumpFolder(tmp_path, size * 4)
+    for episode in (1, 2):
+        for number in range(3):
+            folder.save(about(number, episode=episode, failed=number == 0), made())
+    left = [(path.name[:3], path.name[4:8]) for path in sorted((tmp_path / kept_run.DUMPS).iterdir())]
+    assert (left[-1], folder.dropped) == (("002", "0002"), 6 - len(left))
+    assert {("001", "0001"), ("001", "0002")}.isdisjoint(left)
+    assert "dropped" in kept_run.open_run(tmp_path).problems[0]
+    tight = DumpFolder(tmp_path / "tight", 1)
+    tight.save(about(0, episode=1, failed=True), made())
+    tight.save(about(1, episode=1), made())
+    assert [kept.about["rank"] for kept in kept_run.open_run(tmp_path / "tight").kept] == [0]
 
 
 def test_an_empty_folder_and_a_foreign_file_are_no_error(tmp_path: Path) -> None:
@@ -58,7 +77,7 @@ def test_an_empty_folder_and_a_foreign_file_are_no_error(tmp_path: Path) -> None
 
 
 def test_whatever_a_file_holds_looking_into_it_ends_well(tmp_path: Path) -> None:
-    path = kept_run.save(tmp_path, about(2, failed=True), made())
+    path = DumpFolder(tmp_path, ROOM).save(about(2, failed=True), made())
     whole = path.read_bytes()
 
     async def look(member: KeptMember) -> None:
