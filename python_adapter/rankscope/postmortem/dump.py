@@ -89,7 +89,7 @@ class _Maker:
         """Number every frame's variables, the person's own frames first: they are what is looked at."""
         self.scopes.sort(key=lambda pair: not pair[0]["isUser"])
         for entry, frame in self.scopes:
-            names = _locals(frame)
+            names = variables_of(frame)
             entry["locals"] = len(self.keeper.nodes)
             node: dict[str, Any] = {}
             self.keeper.nodes.append(node)
@@ -249,7 +249,7 @@ def _is_traced() -> bool:
     return pydevd is not None and pydevd.get_global_debugger() is not None
 
 
-def _locals(frame: types.FrameType) -> dict[str, Any]:
+def variables_of(frame: types.FrameType) -> dict[str, Any]:
     """A frame's variables; of a module's frame not the ones that every module has, nor what it imported."""
     try:
         held = frame.f_locals

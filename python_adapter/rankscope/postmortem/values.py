@@ -274,15 +274,15 @@ def _parts(value: Any) -> tuple[Iterator[tuple[str, Any]], int, str]:
     for base, read in _CONTAINERS:
         if base in bases_of(value):
             size = _length(base, value)
-            return itertools.chain(read(value), _attributes(value).items()), size, f"{head} of {size:,}"
+            return itertools.chain(read(value), attributes_of(value).items()), size, f"{head} of {size:,}"
     if BaseException in bases_of(value):
-        attributes = {"args": _ARGS.__get__(value), **_attributes(value)}
+        attributes = {"args": _ARGS.__get__(value), **attributes_of(value)}
         return iter(attributes.items()), len(attributes), head
-    attributes = _attributes(value)
+    attributes = attributes_of(value)
     return iter(attributes.items()), len(attributes), f"<{head}>"
 
 
-def _attributes(value: Any) -> dict[str, Any]:
+def attributes_of(value: Any) -> dict[str, Any]:
     """What an object holds in ``__dict__`` and ``__slots__``; no property and no ``__getattr__`` is called."""
     found: dict[str, Any] = {}
     for cls in bases_of(value):
