@@ -5,12 +5,15 @@ Imported in every member, so standard library only and cheap to import.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rankscope.errors import RankSetError
 
 DRIVER = "driver"
+_MAX_NAMED = 10_000
 _DECIMAL = frozenset("0123456789")
 
 
@@ -77,6 +80,13 @@ class _Part:
             and (number - self.first) % self.step == 0
         )
 
+    def spelled(self) -> str:
+        """As it is written."""
+        if self.axis == DRIVER:
+            return DRIVER
+        head = f"{self.group}/" if self.group else "" if self.axis == "rank" else f"{self.axis}:"
+        return head + ("all" if self.last is None else _run_text((self.first, self.last, self.step)))
+
 
 @dataclass(frozen=True, slots=True)
 class RankSet:
@@ -100,6 +110,21 @@ class RankSet:
         if any(answers):
             return True
         return None if None in answers else False
+
+    def absent(self, facts: Sequence[RankFacts]) -> str:
+        """What of the set names nobody of these, as a set: ``4-7``, ``critic/9,driver``. Empty: everything is there."""
+        missing: list[str] = []
+        for part in self.parts:
+            if part.axis == "rank" and part.last is not None:
+                head = f"{part.group}/" if part.group else ""
+                there = {f.rank for f in facts if f.role != DRIVER and part.group in (None, f.group)}
+                last = min(part.last, part.first + part.step * _MAX_NAMED)
+                numbers = [number for number in range(part.first, last + 1, part.step) if number not in there]
+                missing += [_stretches(numbers, head)] if numbers else []
+                missing += ["…"] if last < part.last else []
+            elif not any(part.contains(f) is not False for f in facts):
+                missing.append(part.spelled())
+        return ",".join(missing)
 
     @property
     def is_all(self) -> bool:
@@ -177,3 +202,83 @@ class _Reader:
         if not text or not set(text) <= _DECIMAL or len(text) > 9:
             raise RankSetError(self.text, at, f"'{text}' is not a number" if text else "a number is missing")
         return int(text)
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+_Run = tuple[int, int, int]  # first, last, step
+_FEW_RUNS = 3
+
+
+def write_set(facts: Iterable[RankFacts], among: Iterable[RankFacts] | None = None) -> str:
+    """The shortest set text for these members: ``0-6,8-15``, ``0-62:2``, ``actor/0,2,critic/0-3,driver``.
+
+    :meth:`RankSet.parse` reads it back as exactly these. Groups are named when ``among`` (everyone it is to be read
+    for; these alone by default) has more than one. Who has no rank cannot be written and is left out.
+    """
+    by_group: dict[str, set[int]] = {}
+    has_driver = False
+    for fact in facts:
+        if fact.role == DRIVER:
+            has_driver = True
+        elif fact.rank is not None:
+            by_group.setdefault(fact.group, set()).add(fact.rank)
+    groups = by_group if among is None else {fact.group for fact in among if fact.rank is not None} | by_group.keys()
+    # Sorted, the nameless group comes first: after a named one its numbers would be that one's.
+    texts = [
+        _stretches(sorted(by_group[group]), f"{group}/" if len(groups) > 1 and group else "")
+        for group in sorted(by_group)
+    ]
+    return ",".join([*texts, DRIVER] if has_driver else texts)
+
+
+def _stretches(numbers: Sequence[int], head: str) -> str:
+    """Different numbers, ascending, as text."""
+    runs = _runs(numbers)
+    text = head + ",".join(map(_run_text, runs))
+    if len(runs) <= _FEW_RUNS:
+        return text
+    starts = [number for number, before in zip(numbers, [None, *numbers], strict=False) if before != number - 1]
+    periods = Counter(later - earlier for earlier, later in itertools.pairwise(starts))
+    steps = [step for step, _ in periods.most_common(2) if step > 1]
+    return min([text, *(head + ",".join(map(_run_text, _combs(numbers, step))) for step in steps)], key=len)
+
+
+def _runs(numbers: Sequence[int]) -> list[_Run]:
+    """From the left, each as long as it goes; what is no shorter as a run stays single."""
+    runs: list[_Run] = []
+    at = 0
+    while at < len(numbers):
+        end = at + 1
+        step = numbers[end] - numbers[at] if end < len(numbers) else 1
+        while end < len(numbers) and numbers[end] - numbers[end - 1] == step:
+            end += 1
+        if not _is_worth_it(run := (numbers[at], numbers[end - 1], step), end - at):
+            run, end = (numbers[at], numbers[at], 1), at + 1
+        runs.append(run)
+        at = end
+    return runs
+
+
+def _combs(numbers: Sequence[int], step: int) -> list[_Run]:
+    """By remainder: what is ``step`` apart goes together, however much lies between."""
+    by_remainder: dict[int, list[int]] = {}
+    for number in numbers:
+        by_remainder.setdefault(number % step, []).append(number)
+    runs: list[_Run] = []
+    for teeth in by_remainder.values():
+        quotients = _runs([tooth // step for tooth in teeth])
+        rest = teeth[0] % step
+        runs += [(first * step + rest, last * step + rest, each * step) for first, last, each in quotients]
+    return sorted(runs)
+
+
+def _is_worth_it(run: _Run, count: int) -> bool:
+    first, last, step = run
+    listed = sum(len(str(number)) + 1 for number in range(first, last + 1, step)) - 1
+    return count > 2 and (step == 1 or len(_run_text(run)) < listed)
+
+
+def _run_text(run: _Run) -> str:
+    first, last, step = run
+    return str(first) if first == last else f"{first}-{last}" + (f":{step}" if step > 1 else "")

@@ -21,17 +21,17 @@ class IdMap(Generic[_K]):
         self._noun = noun
         self._next = itertools.count(1)
         self._last = 0
-        self._ids: dict[tuple[str, _K], int] = {}
+        self._ids: dict[str, dict[_K, int]] = {}
         self._keys: dict[int, tuple[str, _K]] = {}
 
     def give(self, member: str, local: _K) -> int:
         """The id of a member's local id; a new one when it has none."""
-        key = (member, local)
-        if key not in self._ids:
+        ids = self._ids.setdefault(member, {})
+        if local not in ids:
             self._last = next(self._next)
-            self._ids[key] = self._last
-            self._keys[self._last] = key
-        return self._ids[key]
+            ids[local] = self._last
+            self._keys[self._last] = (member, local)
+        return ids[local]
 
     def find(self, number: object) -> tuple[str, _K]:
         """Whose it is. Raises :class:`DapError` for an id that is unknown or whose member has run on."""
@@ -43,24 +43,24 @@ class IdMap(Generic[_K]):
 
     def of(self, member: str) -> list[int]:
         """All ids of a member."""
-        return [number for key, number in self._ids.items() if key[0] == member]
+        return list(self._ids.get(member, {}).values())
 
     def first(self, member: str) -> _K | None:
         """The local id of a member that was given an id first, of those that are left."""
-        return next((local for owner, local in self._ids if owner == member), None)
+        return next(iter(self._ids.get(member, {})), None)
 
     def rename(self, member: str, old: _K, new: _K) -> None:
         """Let ``new`` go by the id that ``old`` has, when ``old`` has one and ``new`` none."""
-        if (member, new) in self._ids or (member, old) not in self._ids:
+        ids = self._ids.get(member, {})
+        if new in ids or old not in ids:
             return
-        number = self._ids[member, old]
-        self._ids = {(member, new) if key == (member, old) else key: each for key, each in self._ids.items()}
-        self._keys[number] = (member, new)
+        self._keys[ids[old]] = (member, new)
+        self._ids[member] = {new if local == old else local: number for local, number in ids.items()}
 
     def drop(self, member: str) -> None:
         """Forget all that a member had."""
-        for key in [key for key in self._ids if key[0] == member]:
-            del self._keys[self._ids.pop(key)]
+        for number in self._ids.pop(member, {}).values():
+            del self._keys[number]
 
 
 class Ids:

@@ -33,6 +33,7 @@ class Sessions:
         self._max = settings.max_sessions
         self._by_group: set[str] = set()
         self._of_rank: dict[tuple[str, int], str] = {}
+        self._names: set[str] = set()
         self._opening: set[str] = set()
         self._asked: dict[str, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -45,20 +46,23 @@ class Sessions:
         place = (facts.group, facts.rank)
         if place not in self._of_rank:
             self._of_rank[place] = self._choose(*place, facts.world_size or 0)
+            self._names.add(self._of_rank[place])
         return self._of_rank[place]
 
     def _choose(self, group: str, rank: int, world_size: int) -> str:
         head = f"{group}/" if group else ""
-        if self._mode == "auto":
-            alone = sum(of == group for of, _ in self._of_rank)
-            if group in self._by_group or world_size > _PER_RANK or alone >= _PER_RANK:
-                self._by_group.add(group)
-                return f"{head}all"
+        is_large = group in self._by_group or world_size > _PER_RANK
+        if self._mode == "auto" and (is_large or self._is_full(group)):
+            self._by_group.add(group)
+            return f"{head}all"
         return f"{head}all" if self._mode == "perGroup" else f"{head}{rank}"
+
+    def _is_full(self, group: str) -> bool:
+        return sum(of == group for of, _ in self._of_rank) >= _PER_RANK
 
     def knows(self, name: str) -> bool:
         """Whether that is the session of some member."""
-        return name in self._of_rank.values()
+        return name in self._names
 
     def is_awaited(self, name: str) -> bool:
         """Whether the client has been asked for that session, not too long ago, so that the root holds back."""

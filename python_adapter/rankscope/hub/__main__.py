@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -19,10 +20,16 @@ from functools import partial
 from pathlib import Path
 
 from rankscope.errors import UserError
+from rankscope.hub import open_files
 from rankscope.hub.server import Hub
 
 TOKEN_VARIABLE = "RANKSCOPE_EDITOR_TOKEN"  # noqa: S105 - the name of a variable
 """A token for TCP of one's own choice; without it one is made and stands in the line that the hub prints."""
+
+
+_GARBAGE = (50_000, 20, 20)
+"""With a thousand members an answer is made of 100,000 objects, and Python's own thresholds look through all of them
+again and again; this halves the time."""
 
 
 async def _serve(editor: str) -> None:
@@ -76,6 +83,8 @@ def main() -> int:
     options = parser.parse_args()
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.INFO)
     logging.getLogger("asyncio").setLevel(logging.WARNING)
+    gc.set_threshold(*_GARBAGE)
+    open_files.raise_limit()
     run = partial(asyncio.run, _serve(options.editor))
     try:
         run()

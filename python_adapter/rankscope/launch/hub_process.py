@@ -62,6 +62,11 @@ class HubProcess:
         if not said.get("ready"):
             raise UserError(said.get("code", "hub-failed"), said.get("message", "?"), said.get("hint", ""))
 
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._process.pid
+
     async def connect(self) -> Channel:
         """A DAP connection to it."""
         opening = asyncio.open_unix_connection(self._folder / "editor", limit=1 << 20)

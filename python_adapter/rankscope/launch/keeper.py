@@ -1,15 +1,17 @@
-"""``python -I keeper.py COMMAND...``: the command on a terminal of its own, whose output outlives its reader.
+"""``python -I keeper.py FILES COMMAND...``: the command on a terminal of its own, whose output outlives its reader.
 
 The hub starts a driver through it. The driver sees a terminal, so colours and buffering
 are what they were; what it prints goes to this process's standard output, and is thrown
-away once nobody reads there: the hub may die and the job prints on. Exits with the
-command's code, 128 + n when signal n ended it.
+away once nobody reads there: the hub may die and the job prints on. ``FILES`` is its limit of
+open files, for the hub has raised its own. Exits with the command's code, 128 + n when
+signal n ended it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -20,8 +22,9 @@ _CHUNK = 1 << 16
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def main(argv: list[str]) -> int:
+def main(files: int, argv: list[str]) -> int:
     """Run the command to its end; returns its exit code."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     master, slave = os.openpty()
     attributes = termios.tcgetattr(slave)
     attributes[1] &= ~termios.OPOST  # lines end as the program wrote them
@@ -54,4 +57,4 @@ def _copy(master: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(int(sys.argv[1]), sys.argv[2:]))
