@@ -13,8 +13,19 @@ from rankscope.errors import UserError
 
 if TYPE_CHECKING:
     from rankscope.agent.breaks import conditional_breakpoint
+    from rankscope.checks.report import SyncReport, TensorsDiffer
+    from rankscope.checks.sync import verify_distributed_tensors
+    from rankscope.checks.sync_checker import SyncChecker
 
-__all__ = ["UserError", "__version__", "conditional_breakpoint"]
+__all__ = [
+    "SyncChecker",
+    "SyncReport",
+    "TensorsDiffer",
+    "UserError",
+    "__version__",
+    "conditional_breakpoint",
+    "verify_distributed_tensors",
+]
 __version__ = "0.1.0"
 
 # A packaged extension brings debugpy and msgpack along; what the job's own Python has of them comes first.
@@ -23,10 +34,19 @@ if _BUNDLED not in sys.path and os.path.isdir(_BUNDLED):  # noqa: PTH112 - pathl
     sys.path.append(_BUNDLED)
 
 
+_LAZY = {
+    "SyncChecker": "rankscope.checks.sync_checker",
+    "SyncReport": "rankscope.checks.report",
+    "TensorsDiffer": "rankscope.checks.report",
+    "conditional_breakpoint": "rankscope.agent.breaks",
+    "verify_distributed_tensors": "rankscope.checks.sync",
+}
+
+
 def __getattr__(name: str) -> Any:
     """Load what runs in a training process only there: the hub and the command line never import the agent."""
-    if name == "conditional_breakpoint":
-        from rankscope.agent.breaks import conditional_breakpoint
+    if name not in _LAZY:
+        raise AttributeError(f"module 'rankscope' has no attribute '{name}'")
+    import importlib
 
-        return conditional_breakpoint
-    raise AttributeError(f"module 'rankscope' has no attribute '{name}'")
+    return getattr(importlib.import_module(_LAZY[name]), name)

@@ -13,6 +13,7 @@ from typing import Any
 from rankscope.errors import UserError
 
 RUNS = Path(".rankscope") / "runs"
+HIDDEN = RUNS.parent / "hidden.json"  # what a person wants to see no more of, kept by the language server
 _RUN_FILE = "run.json"
 
 
@@ -62,3 +63,12 @@ def _address_in(folder: Path) -> str:
         return ""  # another person's
     except (OSError, ValueError, KeyError, TypeError):
         return ""
+
+
+def ignored_tensors(base: Path) -> tuple[str, ...]:
+    """The names of tensors of which no finding is wanted; none where nothing readable says so."""
+    try:
+        names = json.loads((base / HIDDEN).read_text()).get("tensors")
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return ()
+    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()

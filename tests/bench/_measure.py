@@ -106,14 +106,20 @@ class Table:
         self._keys = {}
         self._reasons = []
 
-    def add(self, key, samples, unit, target=None, *, is_key=True):
-        """One number: the median of its samples, and between which it lay in the middle half of the runs."""
-        median = statistics.median(samples)
+    def add(self, key, samples, unit, target=None, *, is_key=True, pick=statistics.median):
+        """One number: the median of its samples (or what `pick` says), and where the middle half of the runs lay."""
+        median = pick(samples)
         ordered = sorted(samples)
         low, high = ordered[len(ordered) // 4], ordered[-1 - len(ordered) // 4]
         self._rows.append((key, f"{median:.3f}", f"{low:.3f} .. {high:.3f}", str(len(samples)), unit, target or ""))
         if is_key:
             self._keys[key] = round(median, 4)
+
+    def add_many(self, key, by_name, unit, targets):
+        """One key that holds a number by name: a row each."""
+        for name, samples in by_name.items():
+            self.add(f"{key}.{name}", samples, unit, f"<= {targets[name]}", is_key=False)
+        self._keys[key] = {str(name): round(statistics.median(samples), 4) for name, samples in by_name.items()}
 
     def lack(self, key, why):
         """A number that cannot be had here."""

@@ -1,5 +1,6 @@
-// The extension as one file, extension/dist/main.js. As a script: `node tests/support/build.mjs [--watch]`.
+// The extension as one file, extension/dist/main.js, and the panels' scripts in extension/dist/webview/. As a script: `node tests/support/build.mjs [--watch]`.
 
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -7,28 +8,58 @@ import { main, ROOT, SetupError } from "./processes.mjs";
 import { setUpNode } from "./setup.mjs";
 
 export const BUNDLE = join(ROOT, "extension", "dist", "main.js");
+export const WEBVIEWS = join(ROOT, "extension", "dist", "webview");
 
-const OPTIONS = {
+const COMMON = {
   absWorkingDir: ROOT,
-  entryPoints: ["extension/src/main.ts"],
-  outfile: BUNDLE,
   bundle: true,
   minify: true,
   keepNames: true, // stacks and names of errors in the log stay readable
   sourcemap: "linked",
   sourcesContent: false,
+  logLevel: "warning",
+};
+
+const EXTENSION = {
+  ...COMMON,
+  entryPoints: ["extension/src/main.ts"],
+  outfile: BUNDLE,
   platform: "node",
   target: "node20",
   format: "cjs",
   external: ["vscode"],
-  logLevel: "warning",
 };
+
+const PANELS = {
+  ...COMMON,
+  entryPoints: ["stacks", "compare"].flatMap((name) => [
+    `extension/webview/${name}.ts`,
+    `extension/webview/${name}.css`,
+  ]),
+  outdir: WEBVIEWS,
+  sourcemap: false,
+  platform: "browser",
+  target: "es2022",
+  format: "iife",
+  metafile: true,
+};
+
+/** The licences of the libraries that are in the panels' scripts. */
+function writeLicences({ inputs }) {
+  const packages = Object.keys(inputs).map((file) => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(file)?.[1]);
+  const texts = [...new Set(packages.filter(Boolean))]
+    .sort()
+    .map((name) => `${name}\n\n${readFileSync(join(ROOT, "node_modules", name, "LICENSE"), "utf8").trim()}\n`);
+  mkdirSync(WEBVIEWS, { recursive: true });
+  writeFileSync(join(WEBVIEWS, "LICENSES.txt"), texts.join("\n---\n\n"));
+}
 
 /** Bundle once. Throws a SetupError when the sources do not build. */
 export async function build() {
   const esbuild = await import("esbuild");
   try {
-    await esbuild.build(OPTIONS);
+    const [panels] = await Promise.all([esbuild.build(PANELS), esbuild.build(EXTENSION)]);
+    writeLicences(panels.metafile);
   } catch (error) {
     throw new SetupError(`the extension does not build: ${error.message}`);
   }
@@ -45,8 +76,10 @@ async function watch() {
       onEnd(({ errors }) => console.log(`build: ${errors.length === 0 ? "done" : "failed"}`));
     },
   };
-  const context = await esbuild.context({ ...OPTIONS, plugins: [telling] });
-  await context.watch();
+  for (const options of [EXTENSION, PANELS]) {
+    const context = await esbuild.context({ ...options, plugins: [telling] });
+    await context.watch();
+  }
   return new Promise(() => {});
 }
 

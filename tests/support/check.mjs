@@ -15,6 +15,7 @@ const CHECKS = [
   ["eslint", node("eslint"), ["."], [".", "--fix"]],
   ["prettier", node("prettier"), ["--check", "--log-level=warn", "."], ["--write", "--log-level=warn", "."]],
   ["tsc", node("tsc"), ["--noEmit"]],
+  ["tsc, panels", node("tsc"), ["--noEmit", "--project", join("extension", "webview")]],
 ];
 
 await main(async (args) => {

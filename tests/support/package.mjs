@@ -5,7 +5,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statS
 import { basename, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { build } from "./build.mjs";
+import { build, WEBVIEWS } from "./build.mjs";
 import { main, PYTHON, ROOT, runLogged, SetupError, VENV } from "./processes.mjs";
 import { setUpNode, setUpPython } from "./setup.mjs";
 
@@ -18,8 +18,23 @@ const MAX_VSIX_MB = 12;
 const PIP = ["-m", "pip", "--disable-pip-version-check", "--no-input"];
 const MEND = "Check that pip reaches its package index, and try again.";
 
-/** What the hub and the agents import besides the standard library, in versions that are tested. */
-const LIBRARIES = ["debugpy", "msgpack"];
+/**
+ * What is imported besides the standard library, in versions that are tested: where it goes in the package, and what each
+ * is called in its folder. The language server's are out of the sight of jobs. exceptiongroup is for Python 3.10 alone,
+ * and need not be installed here.
+ */
+const LIBRARIES = {
+  bundled: { debugpy: ["debugpy"], msgpack: ["msgpack"] },
+  "lsp/bundled": {
+    pygls: ["pygls"],
+    lsprotocol: ["lsprotocol"],
+    cattrs: ["cattrs"],
+    attrs: ["attr", "attrs"],
+    typing_extensions: ["typing_extensions.py"],
+    exceptiongroup: ["exceptiongroup"],
+  },
+};
+const VERSIONS = { exceptiongroup: "1.3.2" };
 
 // Compiled for one Python on one platform, or only of use there. What debugpy loads by ctypes, to trace threads that
 // run already, is bound to no Python: pydevd_tracing.py.
@@ -31,9 +46,10 @@ function copyPlain(from, to) {
   cpSync(from, to, { recursive: true, filter: (file) => file === from || KEPT.test(file) || !DROPPED.test(file) });
 }
 
-/** The libraries in pure Python, as `rankscope/bundled/`: used where the job's Python lacks them. Made once per version. */
+/** The libraries in pure Python, in the package's folder `to`. Made once per version. */
 function bundleLibraries(to) {
-  const versions = LIBRARIES.map((name) => `${name}==${installedVersion(name)}`);
+  const names = Object.values(LIBRARIES).flatMap(Object.keys);
+  const versions = names.map((name) => `${name}==${VERSIONS[name] ?? installedVersion(name)}`);
   const stamp = join(BUNDLED, ".stamp");
   if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== versions.join()) {
     rmSync(BUNDLED, { recursive: true, force: true });
@@ -47,10 +63,12 @@ function bundleLibraries(to) {
     writeFileSync(stamp, versions.join());
   }
   // Their metadata stays out: in the job these are not installed. Their licences go along.
-  for (const name of LIBRARIES) {
-    copyPlain(join(BUNDLED, name), join(to, name));
-    const info = readdirSync(BUNDLED).find((file) => file.startsWith(`${name}-`) && file.endsWith(".dist-info"));
-    cpSync(join(BUNDLED, info ?? "", "licenses"), join(to, "licenses", name), { recursive: true });
+  for (const [folder, libraries] of Object.entries(LIBRARIES)) {
+    for (const [name, parts] of Object.entries(libraries)) {
+      for (const part of parts) copyPlain(join(BUNDLED, part), join(to, folder, part));
+      const info = readdirSync(BUNDLED).find((file) => file.startsWith(`${name}-`) && file.endsWith(".dist-info"));
+      cpSync(join(BUNDLED, info ?? "", "licenses"), join(to, folder, "licenses", name), { recursive: true });
+    }
   }
 }
 
@@ -73,9 +91,10 @@ async function stage() {
     cpSync(join(ROOT, file), join(STAGE, file), { recursive: true });
   }
   cpSync(await build(), join(STAGE, "extension", "dist", "main.js"));
+  cpSync(WEBVIEWS, join(STAGE, "extension", "dist", "webview"), { recursive: true });
   const python = join(STAGE, "python", "rankscope");
   copyPlain(join(ROOT, "python_adapter", "rankscope"), python);
-  bundleLibraries(join(python, "bundled"));
+  bundleLibraries(python);
 }
 
 function readManifest() {

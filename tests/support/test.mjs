@@ -2,6 +2,7 @@
 // `npm test -- --only SUITE` runs one suite: TypeScript, Python or Editor (then arguments choose scenarios by name).
 
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 
 import { main, PYTHON, ROOT, run, SetupError, venvEnvironment } from "./processes.mjs";
@@ -49,9 +50,13 @@ async function runEditorTests(report, names) {
   return runUiTests((env) => runNodeTests("ui", report, { options, env }));
 }
 
-/** pytest on one Python. `mayBeEmpty`: a selection need not match a test on every Python. */
+/**
+ * pytest on one Python, tests side by side: they mostly wait for processes to start. `mayBeEmpty`: a selection need not
+ * match a test on every Python.
+ */
 async function runPytest(python, args, report, env, mayBeEmpty) {
-  const status = await run(python, ["-m", "pytest", "-q", `--junitxml=${report}`, ...args], { env });
+  const beside = args.some((arg) => arg.startsWith("-n")) ? [] : ["-n", String(Math.min(availableParallelism(), 4))];
+  const status = await run(python, ["-m", "pytest", "-q", ...beside, `--junitxml=${report}`, ...args], { env });
   return status === NO_TESTS_SELECTED && mayBeEmpty ? 0 : status;
 }
 

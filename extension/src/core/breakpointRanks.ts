@@ -19,6 +19,8 @@ export interface BreakpointCondition {
   readonly expression: string;
   /** The rank set as written; `undefined`: every process of the job. */
   readonly ranks: string | undefined;
+  /** Whether the word `barrier` follows the set: who stops there is held until all of the set have. */
+  readonly isBarrier: boolean;
   /** The condition as written, without comments that hold a rank set. */
   readonly rest: string;
   readonly fault: ConditionFault | undefined;
@@ -33,6 +35,7 @@ export interface ReadRanks {
 const UNKNOWN_NAME = /^'(.*)' is neither a number nor a name in rankSets$/s;
 const NAME_OF_SET = /^[\p{L}_][\p{L}\p{N}_ .-]*$/u;
 const ALWAYS = "True";
+const BARRIER = /\s+barrier$/;
 
 /** Read a condition. A name that is not in `names` is no fault: which ones hold is known to the job alone. */
 export function readCondition(condition: string | undefined, names: RankSetNames = {}): BreakpointCondition {
@@ -43,24 +46,37 @@ export function readCondition(condition: string | undefined, names: RankSetNames
   } catch (error) {
     if (!(error instanceof OpenString)) throw error;
     const fault = { message: `Condition '${text}': ${error.message}.`, at: error.at };
-    return { expression: text.trim(), ranks: undefined, rest: text.trim(), fault };
+    return { expression: text.trim(), ranks: undefined, isBarrier: false, rest: text.trim(), fault };
   }
-  const written = withoutComments(text, comments);
-  const expression = written === ALWAYS ? "" : written;
+  const bare = withoutComments(text, comments);
+  const expression = bare === ALWAYS ? "" : bare;
   const rest = withoutRankComments(text, comments);
   const last = comments.at(-1);
-  if (!last?.text.startsWith("@")) return { expression, ranks: undefined, rest, fault: undefined };
-  const ranks = last.text.slice(1).trim();
+  if (!last?.text.startsWith("@")) return { expression, ranks: undefined, isBarrier: false, rest, fault: undefined };
+  const written = last.text.slice(1).trim();
+  const isBarrier = BARRIER.test(written);
+  const ranks = written.replace(BARRIER, "");
   const fault = faultOf(ranks, text.indexOf("@", last.start) + 1, text, names);
-  return { expression, ranks, rest, fault };
+  return { expression, ranks, isBarrier, rest, fault };
+}
+
+/** The condition with the word `barrier`, or without it; a barrier of no set is one of all ranks. */
+export function withBarrier(condition: string | undefined, isBarrier: boolean): string | undefined {
+  const { ranks } = readCondition(condition);
+  return withComment(condition, isBarrier ? `${ranks ?? "all"} barrier` : ranks);
 }
 
 /**
- * The condition with another rank set; `undefined` ranks: no limit. What else is written in it stays, another comment
- * too. The result is `undefined` when nothing is left to say. Throws OpenString for a condition with a string that does
+ * The condition with another rank set; `undefined` ranks: no limit. A barrier stays one, of all ranks then. What else
+ * is written in it stays, another comment too. The result is `undefined` when nothing is left to say. Throws OpenString for a condition with a string that does
  * not end: a comment after it would be a part of that string.
  */
 export function withRanks(condition: string | undefined, ranks: string | undefined): string | undefined {
+  const { isBarrier } = readCondition(condition);
+  return isBarrier ? withComment(condition, `${ranks ?? "all"} barrier`) : withComment(condition, ranks);
+}
+
+function withComment(condition: string | undefined, ranks: string | undefined): string | undefined {
   const { rest } = readCondition(condition);
   if (ranks === undefined) return rest === "" || rest === ALWAYS ? undefined : rest;
   if (rest === "") return `${ALWAYS}  # @${ranks}`;

@@ -1,6 +1,7 @@
 /** What the editor shows beside a line: the ranks of its breakpoints, how they are bound, and who stands there. */
 
 import { readCondition } from "./breakpointRanks.js";
+import { listed } from "./outcome.js";
 import type { BreakpointStatus, Member } from "./protocol.js";
 import { byRank } from "./rankGroups.js";
 import type { RankSetNames } from "./rankSet.js";
@@ -17,6 +18,7 @@ export interface LineBreakpoint {
 /** One breakpoint with the hub's account of it; `undefined`: no job runs, or the hub has not been told of it. */
 export interface ShownBreakpoint extends LineBreakpoint {
   readonly ranks: string | undefined;
+  readonly isBarrier?: boolean;
   readonly fault: string | undefined;
   readonly status: BreakpointStatus | undefined;
 }
@@ -34,6 +36,7 @@ export interface LineText {
 }
 
 const MOST_LISTED = 20;
+const MOST_AWAITED = 4;
 
 /** A file's breakpoints with the hub's account of each; `statuses` are those of the file. */
 export function shownBreakpoints(
@@ -42,8 +45,8 @@ export function shownBreakpoints(
   names: RankSetNames,
 ): ShownBreakpoint[] {
   const read = breakpoints.map((breakpoint) => {
-    const { ranks, fault } = readCondition(breakpoint.condition, names);
-    return { ...breakpoint, ranks, fault: fault?.message, status: undefined };
+    const { ranks, isBarrier, fault } = readCondition(breakpoint.condition, names);
+    return { ...breakpoint, ranks, isBarrier, fault: fault?.message, status: undefined };
   });
   const matches = matched(
     read.filter(({ isEnabled }) => isEnabled),
@@ -51,9 +54,9 @@ export function shownBreakpoints(
   );
   return read.map((breakpoint) => {
     const status = matches.get(breakpoint);
-    // a breakpoint's "mode" limits its ranks as well; only the hub sees it
+    // a breakpoint's "mode" limits its ranks, or makes a barrier of it, as well; only the hub sees it
     const ranks = breakpoint.ranks ?? (status?.ranks === "" ? undefined : status?.ranks);
-    return { ...breakpoint, ranks, status };
+    return { ...breakpoint, ranks, isBarrier: breakpoint.isBarrier || status?.isBarrier === true, status };
   });
 }
 
@@ -122,18 +125,20 @@ export function lineText(
     .filter((part) => part.text !== "");
   const isWarning = parts.some(({ tone }) => tone === "warning");
   const texts = parts.map(({ text }) => text);
-  if (standing.length > 0) texts.unshift(`◀ ${namesOf([...standing].sort(byRank))}`);
+  const held = standing.find(({ barrier }) => barrier)?.barrier ?? [];
+  const waiting = held.length > 0 ? ` · waits for ${listed(held, MOST_AWAITED)}` : "";
+  if (standing.length > 0) texts.unshift(`◀ ${namesOf([...standing].sort(byRank))}${waiting}`);
   if (texts.length === 0) return undefined;
   return { text: texts.join(" │ "), tone: standing.length > 0 ? "standing" : isWarning ? "warning" : "quiet" };
 }
 
 /** `isBrief`: what is as it should be is left to the hover. */
 function breakpointText(
-  { ranks, fault, status, isEnabled }: ShownBreakpoint,
+  { ranks, isBarrier = false, fault, status, isEnabled }: ShownBreakpoint,
   job: ShownJob | undefined,
   isBrief: boolean,
 ): LineText {
-  const set = ranks === undefined ? "" : `@${ranks}`;
+  const set = ranks === undefined ? "" : `@${ranks}${isBarrier ? " barrier" : ""}`;
   if (fault !== undefined) return { text: fault, tone: "warning" };
   if (!isEnabled || !job || !status) return { text: set, tone: "quiet" };
   if (status.error) return { text: said(set, oneLine(status.error)), tone: "warning" };
@@ -168,9 +173,11 @@ export function hoverLines(
       ...capped([...standing].sort(byRank).map((member) => `- ${member.label}${reasonOf(member)}`)),
     );
   }
-  for (const { ranks, fault, status, isEnabled } of breakpoints) {
+  for (const { ranks, isBarrier = false, fault, status, isEnabled } of breakpoints) {
     const words = fault === undefined ? inWords(ranks) : (ranks ?? "");
-    lines.push(`Breakpoint of ${words}${isEnabled ? "" : " (disabled)"}${status || fault !== undefined ? ":" : ""}`);
+    lines.push(
+      `${isBarrier ? "Barrier" : "Breakpoint"} of ${words}${isEnabled ? "" : " (disabled)"}${status || fault !== undefined ? ":" : ""}`,
+    );
     if (fault !== undefined) lines.push(`- ${fault}`);
     if (!status || !isEnabled) continue;
     if (status.error) lines.push(`- ${oneLine(status.error)}`);

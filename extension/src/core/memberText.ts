@@ -1,5 +1,6 @@
 /** How one member of the job reads: in the Ranks view, in the list to find it, as the name of its session. */
 
+import { listed, pendingText } from "./outcome.js";
 import type { Member, TopFrame } from "./protocol.js";
 
 /** What is known of a member beside the hub's facts. */
@@ -34,12 +35,18 @@ export function shortLabel(member: Member): string {
 export function describe(member: Member, standing: Standing = {}): string {
   const frame = isLive(member) ? standing.frame : undefined;
   const parts = [stateOf(member, standing)];
-  if (frame && member.state === "paused") {
+  if (frame && member.state === "paused" && !member.barrier) {
     parts.splice(0, 1, placeOf(frame, false), reasonOf(member) || "paused");
-  } else if (frame && member.state === "running" && !isBlocked(member, standing)) {
+  } else if (
+    frame &&
+    member.state === "running" &&
+    !isBlocked(member, standing) &&
+    !member.pending &&
+    !isStuck(member)
+  ) {
     parts.splice(0, 1, placeOf(frame, false));
   } else if (frame) {
-    parts.push(placeOf(frame, isBlocked(member, standing)));
+    parts.push(placeOf(frame, isBlocked(member, standing) || isStuck(member)));
   }
   if (member.heldSeconds) parts.push(`goes on in ${duration(Math.max(0, member.heldSeconds - (standing.age ?? 0)))}`);
   if (standing.isLate && isLive(member)) parts.push("no answer");
@@ -49,15 +56,17 @@ export function describe(member: Member, standing: Standing = {}): string {
 }
 
 /** `45 s`, `29 min`. */
-function duration(seconds: number): string {
+export function duration(seconds: number): string {
   return seconds < 60 ? `${Math.ceil(seconds)} s` : `${Math.ceil(seconds / 60)} min`;
 }
 
 function stateOf(member: Member, standing: Standing): string {
   switch (member.state) {
     case "paused":
-      return ["paused", reasonOf(member)].filter(Boolean).join(" · ");
+      return member.barrier ? reasonOf(member) : ["paused", reasonOf(member)].filter(Boolean).join(" · ");
     case "running":
+      if (member.pending) return pendingOf(member, standing);
+      if (member.stuck) return member.stuck;
       return isBlocked(member, standing) ? `in ${standing.frame?.call ?? ""}` : "running";
     case "crashed":
       return member.ending ? `crashed: ${member.ending}` : "crashed";
@@ -68,13 +77,40 @@ function stateOf(member: Member, standing: Standing): string {
   }
 }
 
+/** `in all_reduce, waits for 3 · step pending`. */
+function pendingOf(member: Member, standing: Standing): string {
+  const call = isBlocked(member, standing) ? `in ${standing.frame?.call ?? ""}` : "";
+  const where = [call, waitsFor(member, member.pending?.waitsFor ?? [])].filter(Boolean).join(", ");
+  return [where, pendingText(member.pending?.action ?? "")].filter(Boolean).join(" · ");
+}
+
+/** `waits for 1, 3`: of the member's own group the numbers are enough. */
+function waitsFor({ group }: Member, labels: readonly string[]): string {
+  if (labels.length === 0) return "";
+  const names = labels.map((label) => (label.startsWith(`${group} `) ? label.slice(group.length + 1) : label));
+  const short = names.map((name) => name.replace(/ · node-\d+$/, ""));
+  return `waits for ${listed(short, MAX_AWAITED)}`;
+}
+
+/** Whether it hangs, or hangs others. */
+export function isStuck(member: Member): boolean {
+  return member.state === "running" && Boolean(member.stuck);
+}
+
+/** Whether it was told to stop or step, and has not yet. */
+export function isPending(member: Member): boolean {
+  return member.state === "running" && Boolean(member.pending);
+}
+
 /** Whether it waits in a call that others have to join or to answer. */
 export function isBlocked(member: Member, standing: Standing): boolean {
   return member.state === "running" && Boolean(standing.frame?.call);
 }
 
 /** Why it is paused; empty for a plain pause. */
-function reasonOf({ stopped }: Member): string {
+function reasonOf(member: Member): string {
+  const { stopped, barrier } = member;
+  if (barrier) return ["at barrier", waitsFor(member, barrier)].filter(Boolean).join(", ");
   if (!stopped) return "";
   if (stopped.reason === "exception") return stopped.text ?? stopped.description ?? "exception";
   return stopped.reason === "pause" ? "" : stopped.reason;
@@ -109,10 +145,13 @@ const ICONS: Readonly<Record<Member["state"], Icon>> = {
   crashed: { name: "error", color: "problemsErrorIcon.foreground" },
   lost: { name: "debug-disconnect", color: "problemsWarningIcon.foreground" },
 };
+const STUCK: Icon = { name: "warning", color: "problemsWarningIcon.foreground" };
 const BLOCKED: Icon = { name: "watch", color: "charts.yellow" };
+const MAX_AWAITED = 4;
 
 export function iconOf(member: Member, standing: Standing = {}): Icon {
-  const icon = isBlocked(member, standing) ? BLOCKED : ICONS[member.state];
+  const isWaiting = isBlocked(member, standing) || isPending(member);
+  const icon = isStuck(member) ? STUCK : isWaiting ? BLOCKED : ICONS[member.state];
   return member.isGreyed ? { name: icon.name, color: "disabledForeground" } : icon;
 }
 
@@ -126,7 +165,8 @@ export function contextOf(member: Member): string {
     crashed: "ended",
     lost: "ended",
   };
-  return `${member.role} ${member.isGreyed && isLive(member) ? "greyed" : does[member.state]}`;
+  if (member.isGreyed && isLive(member)) return `${member.role} greyed`;
+  return `${member.role} ${isPending(member) ? "pending" : does[member.state]}`;
 }
 
 /** The facts as a Markdown list; what a job's programs chose is escaped. */

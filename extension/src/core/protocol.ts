@@ -38,15 +38,33 @@ export interface Member {
   readonly stopped: { readonly reason: string; readonly description?: string; readonly text?: string } | null;
   /** Why it ended, where that is known: `ValueError: bad batch`, `killed by SIGKILL`. */
   readonly ending: string;
+  /** What hangs at it, in a few words; null or absent: nothing does. */
+  readonly stuck?: string | null;
   /** Held since its failure: seconds until it is let go by itself; null or absent: not held. */
   readonly heldSeconds?: number | null;
+  /** Told to pause, to step or to run somewhere a while ago, and not there yet; whom it waits for, by label. */
+  readonly pending?: { readonly action: string; readonly waitsFor: readonly string[] } | null;
+  /** Held at a barrier breakpoint: whom that waits for, by label; null or absent: not held. */
+  readonly barrier?: readonly string[] | null;
 }
 
-/** Something that deserves attention at a line: so far, a failure. */
+/** How far apart the ranks of a group stopped that stops together: `stopped` of `size` ranks did. */
+export interface Skew {
+  readonly milliseconds: number;
+  readonly stopped: number;
+  readonly size: number;
+}
+
+/** By group, of those that stopped together and stand still. */
+export type Skews = Readonly<Record<string, Skew>>;
+
+/** Something that deserves attention at a line: a failure, ranks that wait for each other, ranks that disagree. */
 export interface Finding {
-  readonly kind: "crash";
-  /** `error` for the first failure of an episode, `information` for those that followed from it. */
-  readonly severity: "error" | "information";
+  /** One that comes again with the same id takes the place of the earlier one. */
+  readonly id: string;
+  readonly kind: "crash" | "hang" | "mismatch" | "divergence";
+  /** `information` for failures that followed from another, `warning` where only random states differ. */
+  readonly severity: "error" | "warning" | "information";
   /** The person's own file; empty where the line is not known. */
   readonly path: string;
   /** From 1; 0 where it is not known. */
@@ -62,6 +80,34 @@ export interface Finding {
   readonly episode: number;
   /** The folder of the run's record; empty when none is kept. */
   readonly record: string;
+  /** Of a hang: `resolved after 16 s`, once it has ended by itself. */
+  readonly how: string;
+  /** Of a hang and a mismatch. A divergence has other ones, which the language server reads from the record. */
+  readonly details?: Hang;
+}
+
+/** One hang: a stall that waits for nobody who waits, a circle of stalls, or ranks that disagree. */
+export interface Hang {
+  /** One sentence; of a finding the whole page, with lines and stacks. */
+  readonly text: string;
+  readonly isDeadlock: boolean;
+  /** In what ranks differ; empty when in nothing. */
+  readonly mismatch: "" | "op" | "size" | "dtype";
+  readonly seconds: number;
+  readonly stalls: readonly Stall[];
+}
+
+/** One collective, send or receive that has not ended; members are ids. */
+export interface Stall {
+  readonly group: string;
+  readonly desc: string;
+  readonly op: string;
+  readonly seq: number;
+  /** Of a send or receive the other side's rank in its world, -1: any. */
+  readonly peer: number | null;
+  readonly waiting: readonly string[];
+  readonly missing: readonly string[];
+  readonly variants: readonly { readonly what: string; readonly members: readonly string[] }[];
 }
 
 /** Where a member stands: its innermost frame of the person's own code. */
@@ -82,6 +128,8 @@ export interface BreakpointStatus {
   readonly line: number;
   /** Its rank set; empty: every process. */
   readonly ranks: string;
+  /** Who gets there is held until all of the set have. */
+  readonly isBarrier?: boolean;
   /** Why no rank has it; empty when nothing is wrong. */
   readonly error: string;
   /** Ids of the members that it concerns and that have joined, and of those of them where it is bound. */
@@ -93,17 +141,29 @@ export interface BreakpointStatus {
   readonly hits: Readonly<Record<string, number>>;
 }
 
-export type Action = "continue" | "pause";
+export type Action = "continue" | "pause" | "next" | "stepIn" | "stepOut" | "runToCursor";
 
 /** What a control request came to: labels of members. */
 export interface Outcome {
   readonly done: readonly string[];
   readonly late: readonly string[];
   readonly failed: Readonly<Record<string, string>>;
+  /** Told, and yet to arrive, which they do by themselves: the blocking call they are in, and whom that waits for. */
+  readonly pending?: readonly {
+    readonly label: string;
+    readonly member: string;
+    readonly call: string;
+    readonly waitsFor: readonly string[];
+  }[];
+  /** What the rank set names that is not in the job. */
+  readonly absent?: readonly string[];
 }
 
 export interface Requests {
-  "rankscope/ranks": { arguments: Record<string, never>; result: { members: readonly Member[] } };
+  "rankscope/ranks": {
+    arguments: Record<string, never>;
+    result: { members: readonly Member[]; skews?: Skews } & PausedFacts;
+  };
   /** Frames of the members asked for (all when absent), within a bound; `late` are ids without an answer yet. */
   "rankscope/frames": {
     arguments: { members?: readonly string[] };
@@ -114,7 +174,21 @@ export interface Requests {
     result: { breakpoints: readonly BreakpointStatus[] };
   };
   "rankscope/control": {
-    arguments: { action: Action; ranks?: string; scope?: "stopped" | "session"; members?: readonly string[] };
+    arguments: {
+      action: Action;
+      /** Whom: by id, by rank set, or a scope; without any: everybody. `member` is one of the group that is meant. */
+      members?: readonly string[];
+      ranks?: string;
+      scope?: "stopped" | "session" | "group";
+      member?: string;
+      /** The member whose next stop takes the editor's focus. */
+      focus?: string;
+      /** Where `runToCursor` goes; the line from 1. */
+      path?: string;
+      line?: number;
+      /** Seconds that they have to arrive. */
+      timeout?: number;
+    };
     result: Outcome;
   };
   /** Open a session that does not open by itself (beyond `maxSessions`). */
@@ -124,13 +198,187 @@ export interface Requests {
    * `from` (the member focused now) came with one. An editor has no other way to be told.
    */
   "rankscope/focus": { arguments: { member: string; from?: string }; result: Record<string, never> };
+  /** The stacks of the members asked for (all when absent) as one tree; nobody is stopped or armed for it. */
+  "rankscope/stacks": { arguments: StacksQuestion; result: MergedStacks };
+  /** What waits for what now, however short: a page, and a sentence and the facts of each hang. */
+  "rankscope/whyStuck": {
+    arguments: Record<string, never>;
+    result: { text: string; findings: readonly string[]; groups: readonly Hang[] };
+  };
+  /** One expression on many ranks, each in its own stopped frame. */
+  "rankscope/compare": { arguments: CompareQuestion; result: Comparison };
+}
+
+export type StackState = "paused" | "blocked" | "running";
+
+/** A frame that ranks have in common; the root has the name "". Children: those with the fewest members first. */
+export interface StackNode {
+  readonly name: string;
+  readonly path: string;
+  /** From 1; 0 where it is not known. */
+  readonly line: number;
+  readonly kind: "own" | "library" | "native" | "thread";
+  /** Ids of the members whose stack goes through it. */
+  readonly members: readonly string[];
+  /** The same as a rank set. */
+  readonly ranks: string;
+  readonly state?: StackState;
+  /** The blocking call that it is in, such as `all_reduce`. */
+  readonly call?: string;
+  /** Of the innermost own frame, when they were asked for, by member id. */
+  readonly locals?: Readonly<Record<string, readonly { readonly name: string; readonly text: string }[]>>;
+  readonly children: readonly StackNode[];
+}
+
+export interface StacksQuestion {
+  readonly members?: readonly string[];
+  readonly ranks?: string;
+  readonly withLocals?: boolean;
+  /** With the frames of native code, by py-spy. */
+  readonly native?: boolean;
+}
+
+export interface MergedStacks {
+  readonly tree: StackNode;
+  readonly late: readonly { readonly member: string; readonly label: string; readonly why: string }[];
+  /** Why a member's stack, or its native frames, are not there, by label. */
+  readonly failed: Readonly<Record<string, string>>;
+  /** Labels of members whose stack py-spy has read: their interpreter did not answer. */
+  readonly native: readonly string[];
+  /** How many members have answered. */
+  readonly count: number;
+  readonly seconds: number;
+}
+
+export interface CompareQuestion {
+  readonly expression: string;
+  readonly ranks?: string;
+  readonly members?: readonly string[];
+  /** The frame that is looked at, of the session that asks: each rank answers in its own frame of that function. */
+  readonly frameId?: number;
+  /** Whose tensor the others are compared with, element by element, `withDelta`. */
+  readonly reference?: string;
+  readonly withDelta?: boolean;
+  /** Seconds that a rank has for its answer. */
+  readonly timeout?: number;
+}
+
+/** A number; what JSON cannot hold is spelt out. */
+export type Numeric = number | "NaN" | "Infinity" | "-Infinity" | null;
+
+/** What stands for a tensor, an array or a table. */
+export interface TensorSummary {
+  readonly kind: string;
+  readonly shape?: readonly number[] | null;
+  readonly dtype?: string | null;
+  readonly device?: string | null;
+  readonly placement?: string | null;
+  readonly mesh?: string | null;
+  readonly min?: Numeric;
+  readonly max?: Numeric;
+  readonly mean?: Numeric;
+  readonly std?: Numeric;
+  readonly norm?: Numeric;
+  readonly nan?: number | null;
+  readonly inf?: number | null;
+  readonly count?: number | null;
+  readonly note?: string | null;
+  readonly isPartial?: boolean;
+  readonly digest?: string | null;
+}
+
+/** What one member answered. */
+export interface CompareRow {
+  readonly member: string;
+  readonly label: string;
+  readonly rank: number | null;
+  readonly group: string;
+  readonly node: number | null;
+  readonly state: string;
+  readonly kind: "number" | "tensor" | "text" | "error" | "late" | "running";
+  readonly text: string;
+  readonly type: string;
+  readonly value?: Numeric;
+  readonly tensor?: TensorSummary | null;
+  /** Against the reference: the largest |Δ|, the index where, and the mean. */
+  readonly delta?: {
+    readonly max: Numeric;
+    readonly index?: readonly number[] | number | null;
+    readonly mean?: Numeric;
+    /** What is to be known besides, or why there is none. */
+    readonly note?: string | null;
+  } | null;
+  readonly error?: string | null;
+}
+
+/** Members that answered the same. */
+export interface CompareGroup {
+  readonly text: string;
+  readonly kind: CompareRow["kind"];
+  readonly ranks: string;
+  readonly members: readonly string[];
+  readonly count: number;
+  readonly isMajority: boolean;
+}
+
+export interface CompareStats {
+  readonly min: Numeric;
+  readonly max: Numeric;
+  readonly mean: Numeric;
+  readonly std?: Numeric;
+  readonly nan: number;
+  readonly inf: number;
+  /** Ids of members whose number is far from the others'. */
+  readonly outliers: readonly string[];
+}
+
+export interface Comparison {
+  readonly expression: string;
+  readonly rows: readonly CompareRow[];
+  readonly groups: readonly CompareGroup[];
+  readonly stats?: CompareStats | null;
+  /** Labels of members that did not answer in time. */
+  readonly late: readonly string[];
+  /** The part of the set that nobody is in; empty: none. */
+  readonly absent?: string;
+  /** What the expression may change in the ranks. */
+  readonly warning?: string | null;
+  /** Whose tensor the others were compared with. */
+  readonly reference?: string;
+  readonly message: string;
+}
+
+/** A time-out that runs on while somebody is paused. */
+export interface PauseLimit {
+  /** `ray.get(timeout=60)`. */
+  readonly what: string;
+  /** Whose: a member's label, and its id. */
+  readonly label: string;
+  readonly member: string;
+  /** As of the message that told it; null: nobody knows when it ends. */
+  readonly secondsLeft: number | null;
+  /** Whether an option or a variable could raise it; `text` says which. */
+  readonly canRaise: boolean;
+  /** Whether it raises an error when it ends. */
+  readonly fails: boolean;
+  readonly isOver: boolean;
+  readonly text: string;
+}
+
+/** Told while somebody is paused and a time-out runs. */
+export interface PausedFacts {
+  readonly pausedSeconds?: number;
+  /** Those that fail soonest first. */
+  readonly limits?: readonly PauseLimit[];
+  /** How many more there are. */
+  readonly limitsLeftOut?: number;
 }
 
 export interface Events {
-  "rankscope/ranksChanged": { members: readonly Member[] };
+  "rankscope/ranksChanged": { members: readonly Member[]; skews?: Skews } & PausedFacts;
   "rankscope/breakpointsChanged": { breakpoints: readonly BreakpointStatus[] };
   "rankscope/startChild": { configuration: ChildConfiguration };
-  /** A failure was noted; of one episode the latest with `isFirst` counts. */
+  /** Something was noted; of one episode of failures the latest with `isFirst` counts. */
   "rankscope/finding": Finding;
 }
 

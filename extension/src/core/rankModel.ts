@@ -2,7 +2,7 @@
 
 import { arrange, type Group, type JobTree, type Place } from "./jobTree.js";
 import { contextOf, describe, factsOf, type Icon, iconOf, shortLabel, speak } from "./memberText.js";
-import type { Member, TopFrame } from "./protocol.js";
+import type { Member, Skews, TopFrame } from "./protocol.js";
 import { headOf, summarise, type StandingOf } from "./rankSummary.js";
 
 /** A job as the model takes it in. */
@@ -16,6 +16,8 @@ export interface JobFacts {
   readonly late: ReadonlySet<string>;
   /** How old the hub's facts are, seconds. */
   readonly age?: number;
+  /** Of the groups that stopped together. */
+  readonly skews?: Skews;
 }
 
 export type RankNodeKind = "job" | "group" | "node" | "member" | "replaced";
@@ -75,11 +77,13 @@ export class RankModel {
     return this.nodes.get(idOf(jobId, memberId));
   }
 
-  update(jobs: readonly JobFacts[]): RankChange {
+  /** Rows of the members that `shows` is true of, all without it; what the heads say is always of all. */
+  update(jobs: readonly JobFacts[], shows?: (job: JobFacts, member: Member) => boolean): RankChange {
     const trees = jobs.map((job) => arrange(job.members));
-    const build = new Build(this.nodes);
+    const build = new Build(this.nodes, shows !== undefined);
     const isAlone = jobs.length === 1;
-    const roots = jobs.flatMap((job, at) => build.job(job, trees[at] ?? arrange([]), isAlone));
+    const shown = shows ? jobs.map((job) => arrange(job.members.filter((member) => shows(job, member)))) : trees;
+    const roots = jobs.flatMap((job, at) => build.job(job, shown[at] ?? arrange([]), isAlone));
     const hasOtherRoots = !isSame(this.top, roots);
     this.nodes = build.nodes;
     this.top = roots;
@@ -116,7 +120,10 @@ class Build {
   readonly nodes = new Map<string, Writable>();
   readonly changed = new Set<RankNode>();
 
-  constructor(private readonly old: ReadonlyMap<string, Writable>) {}
+  constructor(
+    private readonly old: ReadonlyMap<string, Writable>,
+    private readonly isFiltered: boolean,
+  ) {}
 
   job(job: JobFacts, tree: JobTree, isAlone: boolean): RankNode[] {
     const rows = this.rowsOf(job, tree, isAlone && tree.groups.length === 1);
@@ -137,7 +144,9 @@ class Build {
   private group(job: JobFacts, group: Group, isOnly: boolean): RankNode {
     const ranks = group.ranks.map(({ member }) => member);
     // The counts of an only group are in the view's own line.
-    const description = isOnly ? headOf(ranks) : summarise(ranks, undefined, standingIn(job));
+    const counts = isOnly ? headOf(ranks) : summarise(ranks, undefined, standingIn(job));
+    const shown = this.isFiltered ? `${ranks.length} shown` : counts;
+    const description = [shown, ...skewOf(job, group.name)].join(" · ");
     const look = heading(group.label, description, { name: "layers" }, "group");
     const below = group.nodes.length > 0 ? this.nodesOf(job, group) : this.members(job, group.ranks);
     return this.row(idOf(job.id, `group ${group.name}`), "group", job, look, below);
@@ -204,6 +213,14 @@ class Build {
     this.nodes.set(id, node);
     return node;
   }
+}
+
+/** `stopped within 43 ms`. */
+function skewOf({ skews = {} }: JobFacts, group: string): string[] {
+  const skew = Object.hasOwn(skews, group) ? skews[group] : undefined;
+  if (!skew) return [];
+  const who = skew.stopped < skew.size ? `${skew.stopped} of ${skew.size} ` : "";
+  return [`${who}stopped within ${Math.round(skew.milliseconds)} ms`];
 }
 
 function heading(label: string, description: string, icon: Icon, contextValue: string, isExpanded = true): Look {

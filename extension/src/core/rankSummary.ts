@@ -1,6 +1,6 @@
 /** The line above the Ranks view: `4 ranks: 1 paused, 3 in all_reduce`. */
 
-import { isBlocked, isLive, type Standing } from "./memberText.js";
+import { isBlocked, isLive, isPending, isStuck, type Standing } from "./memberText.js";
 import type { Member } from "./protocol.js";
 
 /** Blocking calls told by name; the rest is counted together. */
@@ -34,13 +34,16 @@ function countsOf(ranks: readonly Member[], standingOf: StandingOf): string[] {
   const calls = new Map<string, number>();
   for (const member of ranks) {
     const standing = standingOf(member);
-    if (isBlocked(member, standing)) add(calls, standing.frame?.call ?? "");
+    if (isStuck(member)) add(states, "stuck");
+    else if (member.barrier) add(states, "at barrier");
+    else if (isPending(member)) add(states, "pending");
+    else if (isBlocked(member, standing)) add(calls, standing.frame?.call ?? "");
     else add(states, member.state);
   }
   const told = [...calls].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1));
   const others = told.slice(MAX_CALLS).reduce((sum, [, count]) => sum + count, 0);
   return [
-    ...counted(states, ["paused", "crashed", "lost"]),
+    ...counted(states, ["stuck", "paused", "at barrier", "pending", "crashed", "lost"]),
     ...told.slice(0, MAX_CALLS).map(([call, count]) => `${count} in ${call}`),
     ...(others > 0 ? [`${others} in other calls`] : []),
     ...counted(states, ["running", "starting", "exited"]),

@@ -5,7 +5,7 @@ import * as path from "node:path";
 import * as vscode from "vscode";
 
 import { COMMANDS } from "../contributions.js";
-import { readCondition, withRanks } from "../core/breakpointRanks.js";
+import { readCondition, withBarrier, withRanks } from "../core/breakpointRanks.js";
 import { setOfMember } from "../core/rankGroups.js";
 import type { Log } from "../log.js";
 import type { Jobs } from "./jobs.js";
@@ -17,6 +17,8 @@ interface Place {
   readonly uri: vscode.Uri;
   readonly line: number;
 }
+
+type Edit = (condition: string | undefined) => string | undefined;
 
 /** Registers the commands. They hold for every breakpoint of the line, and set one where there is none. */
 export class BreakpointRanks implements vscode.Disposable {
@@ -30,13 +32,15 @@ export class BreakpointRanks implements vscode.Disposable {
     this.register(COMMANDS.limitToRankZero, (place) => this.limit(place, "0"));
     this.register(COMMANDS.limitToFocusedRank, (place) => this.limitToFocused(place));
     this.register(COMMANDS.limitToAllRanks, (place) => this.limit(place, undefined));
+    this.register(COMMANDS.toggleBarrier, (place) => this.toggleBarrier(place));
+    this.register(COMMANDS.breakOnRanks, (place, argument) => this.limit(place, ranksOf(argument)));
   }
 
   dispose(): void {
     for (const disposable of this.disposables) disposable.dispose();
   }
 
-  private register(command: string, run: (place: Place) => Promise<void>): void {
+  private register(command: string, run: (place: Place, argument: unknown) => Promise<void>): void {
     const handler = async (argument: unknown): Promise<void> => {
       const place = placeOf(argument);
       if (!place) {
@@ -46,7 +50,7 @@ export class BreakpointRanks implements vscode.Disposable {
         return;
       }
       try {
-        await run(place);
+        await run(place, argument);
       } catch (error) {
         const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
         await this.log.showError("The breakpoint could not be changed.", {}, detail);
@@ -79,11 +83,20 @@ export class BreakpointRanks implements vscode.Disposable {
     await this.limit(place, ranks);
   }
 
+  private async limit(place: Place, ranks: string | undefined): Promise<void> {
+    await this.change(place, (condition) => withRanks(condition, ranks));
+  }
+
+  private async toggleBarrier(place: Place): Promise<void> {
+    const isBarrier = breakpointsAt(place).some(({ condition }) => readCondition(condition).isBarrier);
+    await this.change(place, (condition) => withBarrier(condition, !isBarrier));
+  }
+
   /**
-   * Give the line's breakpoints a rank set. The API has no edit: each is removed and added anew with all that it shows of
+   * Give the line's breakpoints another condition. The API has no edit: each is removed and added anew with all that it shows of
    * it, in one turn, so that no other change comes between. (A "triggered by" is not in the API and is lost.)
    */
-  private async limit(place: Place, ranks: string | undefined): Promise<void> {
+  private async change(place: Place, edit: Edit): Promise<void> {
     const old = breakpointsAt(place);
     const unreadable = old.find(({ condition }) => isUnreadable(condition));
     if (unreadable) {
@@ -91,22 +104,19 @@ export class BreakpointRanks implements vscode.Disposable {
       await this.log.showError(why, { "Edit condition": () => editCondition(place) });
       return;
     }
-    const changed = old.filter(
-      ({ condition }) => withRanks(condition, ranks) !== (condition === "" ? undefined : condition),
-    );
+    const changed = old.filter(({ condition }) => edit(condition) !== (condition === "" ? undefined : condition));
     if (changed.length > 0) {
       vscode.debug.removeBreakpoints(changed);
-      vscode.debug.addBreakpoints(changed.map((breakpoint) => limited(breakpoint, ranks)));
+      vscode.debug.addBreakpoints(changed.map((breakpoint) => edited(breakpoint, edit)));
     } else if (old.length === 0) {
       const location = new vscode.Location(place.uri, new vscode.Position(place.line, 0));
-      vscode.debug.addBreakpoints([new vscode.SourceBreakpoint(location, true, withRanks(undefined, ranks))]);
+      vscode.debug.addBreakpoints([new vscode.SourceBreakpoint(location, true, edit(undefined))]);
     }
   }
 }
 
-function limited(old: vscode.SourceBreakpoint, ranks: string | undefined): vscode.SourceBreakpoint {
-  const condition = withRanks(old.condition, ranks);
-  return new vscode.SourceBreakpoint(old.location, old.enabled, condition, old.hitCondition, old.logMessage);
+function edited(old: vscode.SourceBreakpoint, edit: Edit): vscode.SourceBreakpoint {
+  return new vscode.SourceBreakpoint(old.location, old.enabled, edit(old.condition), old.hitCondition, old.logMessage);
 }
 
 function breakpointsAt({ uri, line }: Place): vscode.SourceBreakpoint[] {
@@ -140,6 +150,11 @@ function placeOf(argument: unknown): Place | undefined {
   const editor = vscode.window.activeTextEditor;
   if (editor?.document.languageId !== "python") return undefined;
   return { uri: editor.document.uri, line: editor.selection.active.line };
+}
+
+function ranksOf(argument: unknown): string | undefined {
+  const ranks = typeof argument === "object" && argument !== null && "ranks" in argument ? argument.ranks : undefined;
+  return typeof ranks === "string" ? ranks : undefined;
 }
 
 function uriOf(value: unknown): vscode.Uri | undefined {

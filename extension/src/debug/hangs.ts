@@ -40,10 +40,10 @@ export class Hangs implements vscode.Disposable, vscode.TextDocumentContentProvi
     return this.pages.get(uri.toString()) ?? "What was said here is no longer kept.";
   }
 
-  /** Once: that a hang has ended by itself is no news. */
+  /** Once: that a hang has ended by itself is no news. Divergences stand in the Problems panel. */
   private async tell(job: string, finding: Finding): Promise<void> {
     const id = `${job}/${finding.id}`;
-    if (finding.kind === "crash" || this.told.has(id)) return;
+    if (finding.kind === "crash" || finding.kind === "divergence" || this.told.has(id)) return;
     this.told.add(id);
     const buttons = finding.path ? [DETAILS, LINE] : [DETAILS];
     const chosen = await vscode.window.showWarningMessage(finding.text, ...buttons);

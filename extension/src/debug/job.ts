@@ -3,7 +3,7 @@
 import type * as vscode from "vscode";
 
 import { isLive } from "../core/memberText.js";
-import type { BreakpointStatus, Member, Requests, TopFrame } from "../core/protocol.js";
+import type { BreakpointStatus, Member, PausedFacts, Requests, Skews, TopFrame } from "../core/protocol.js";
 
 /** Longer than any deadline of the hub's own. */
 const ANSWER_SECONDS = 15;
@@ -15,6 +15,10 @@ export type Asked = "all" | "changed";
 /** The facts are the hub's, as of its last event; `Jobs` keeps them. */
 export class Job {
   breakpoints: readonly BreakpointStatus[] = [];
+  /** How far apart the ranks of a group stopped, where they stop together. */
+  skews: Skews = {};
+  /** Which time-outs run on while somebody is paused; as old as the members' facts. */
+  paused: PausedFacts = {};
   /** Its child sessions by the rank set that names them. */
   readonly children = new Map<string, vscode.DebugSession>();
 
@@ -70,11 +74,12 @@ export class Job {
     return this.silent;
   }
 
-  /** Ask the hub. Rejects with the hub's own sentence, when the job ends, or after a bound. */
+  /** Ask the hub, by the root session unless another's ids are in it. Rejects with the hub's own sentence, when the job ends, or after a bound. */
   async request<K extends keyof Requests>(
     command: K,
     args: Requests[K]["arguments"],
     seconds = ANSWER_SECONDS,
+    session = this.session,
   ): Promise<Requests[K]["result"]> {
     if (this.isOver) throw new Error(`The job '${this.name}' has ended.`);
     let stop: (() => void) | undefined;
@@ -89,7 +94,7 @@ export class Job {
       };
     });
     try {
-      return (await Promise.race([this.session.customRequest(command, args), bound])) as Requests[K]["result"];
+      return (await Promise.race([session.customRequest(command, args), bound])) as Requests[K]["result"];
     } finally {
       stop?.();
     }

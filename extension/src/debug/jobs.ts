@@ -154,6 +154,8 @@ export class Jobs implements vscode.Disposable {
     switch (event as keyof Events) {
       case "rankscope/ranksChanged":
         job.members = (body as Events["rankscope/ranksChanged"]).members;
+        job.paused = body as Events["rankscope/ranksChanged"];
+        job.skews = (body as Events["rankscope/ranksChanged"]).skews ?? {};
         this.ranksChanged.fire(job);
         break;
       case "rankscope/breakpointsChanged":

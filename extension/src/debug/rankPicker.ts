@@ -34,8 +34,9 @@ export async function pickRanks(
   present: string | undefined,
   names: RankSetNames,
   job: Job | undefined,
+  placeholder = "Check the ranks that stop here",
 ): Promise<Picked | undefined> {
-  const picked = await pickFromList(title, present, names, job);
+  const picked = await pickFromList(title, present, names, job, placeholder);
   return picked && "typed" in picked ? typeRanks(title, picked.typed, names, job) : picked;
 }
 
@@ -44,12 +45,13 @@ function pickFromList(
   present: string | undefined,
   names: RankSetNames,
   job: Job | undefined,
+  placeholder: string,
 ): Promise<Picked | { typed: string } | undefined> {
   const choices = new RankChoices(groupsOf(job?.members ?? []), names, present);
   const rows = rowsOf(choices, names, job);
   const list = vscode.window.createQuickPick<Row>();
   list.title = title;
-  list.placeholder = "Check the ranks that stop here";
+  list.placeholder = placeholder;
   list.canSelectMany = true;
   list.matchOnDescription = true;
   list.items = rows;
@@ -121,7 +123,7 @@ function rowsOf(choices: RankChoices, names: RankSetNames, job: Job | undefined)
 }
 
 /** The box, checked at each key: what cannot be read is refused, what holds nobody is only said. */
-async function typeRanks(
+export async function typeRanks(
   title: string,
   value: string,
   names: RankSetNames,

@@ -8,7 +8,10 @@ import { RankModel, type RankNode } from "../core/rankModel.js";
 import type { Asked } from "../debug/job.js";
 import type { Jobs } from "../debug/jobs.js";
 import { type RankAddress, RankOpener } from "../debug/rankOpener.js";
+import type { ScopeChoice } from "../debug/scopeChoice.js";
 import type { Log } from "../log.js";
+import { PauseLimits } from "./pauseLimits.js";
+import { RanksFilter } from "./ranksFilter.js";
 
 /** A burst of events is drawn once. */
 const GAP_MILLISECONDS = 50;
@@ -27,6 +30,8 @@ export class RanksView implements vscode.Disposable, vscode.TreeDataProvider<Ran
   private readonly changed = new vscode.EventEmitter<RankNode[] | undefined>();
   private readonly view: vscode.TreeView<RankNode>;
   private readonly contexts = new Map<string, boolean>();
+  private readonly limits: PauseLimits;
+  private readonly filter: RanksFilter;
   private drawTimer: NodeJS.Timeout | undefined;
   private drawAt = 0;
   private lastDraw = 0;
@@ -40,6 +45,7 @@ export class RanksView implements vscode.Disposable, vscode.TreeDataProvider<Ran
   constructor(
     private readonly jobs: Jobs,
     private readonly log: Log,
+    private readonly scope: ScopeChoice,
   ) {
     this.view = vscode.window.createTreeView<RankNode>(VIEWS.ranks, {
       treeDataProvider: this,
@@ -49,10 +55,19 @@ export class RanksView implements vscode.Disposable, vscode.TreeDataProvider<Ran
     const draw = (): void => {
       this.drawWithin(0);
     };
+    this.limits = new PauseLimits(jobs, log);
+    this.filter = new RanksFilter(jobs);
     this.disposables.push(
       this.view,
       this.changed,
+      this.limits,
+      this.limits.onDidChange(() => {
+        this.head();
+      }),
+      this.filter,
+      this.filter.onDidChange(draw),
       new RankOpener(jobs, log),
+      scope.onDidChange(draw),
       jobs.onDidStart(draw),
       jobs.onDidEnd(draw),
       jobs.onDidChangeFrames(draw),
@@ -125,20 +140,23 @@ export class RanksView implements vscode.Disposable, vscode.TreeDataProvider<Ran
     this.drawTimer = undefined;
     this.lastDraw = Date.now();
     const jobs = this.jobs.all;
-    const change = this.model.update(jobs);
+    const change = this.model.update(jobs, this.filter.shows(jobs));
     if (change === "all") this.changed.fire(undefined);
     else if (change.length > 0) this.changed.fire([...change]);
     this.head();
     this.context(CONTEXTS.hasJob, jobs.length > 0);
     this.context(CONTEXTS.hasStopped, this.model.stoppedCount > 0);
+    this.context(CONTEXTS.hasRanksFilter, this.filter.words !== "");
     void this.revealFocused();
   }
 
   private head(): void {
     const { summary, stoppedCount } = this.model;
     // beside the title, where it is drawn with the rows and seen while the view is folded; a message comes 200 ms later
-    if (this.view.description !== summary) this.view.description = summary;
-    const message = this.isSilent && summary !== "" ? "The hub does not answer." : "";
+    const description = summary && [this.scope.heading, summary].filter(Boolean).join(" · ");
+    if (this.view.description !== description) this.view.description = description;
+    const fact = this.isSilent && summary !== "" ? "The hub does not answer." : this.limits.line;
+    const message = [summary ? this.filter.words : "", fact].filter(Boolean).join(" ");
     if ((this.view.message ?? "") !== message) this.view.message = message;
     if (this.view.badge?.value !== (stoppedCount || undefined)) {
       const tooltip = `${stoppedCount} paused process${stoppedCount === 1 ? "" : "es"}`;

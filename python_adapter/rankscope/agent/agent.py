@@ -43,7 +43,8 @@ class Agent:
 
     ``armed_hooks`` and ``released_hooks`` run on the agent's thread once the member is
     armed, and when it is let go (disarmed, or the hub is gone). ``answers`` serve
-    questions on that thread, so each must be quick. In ``verdicts`` the hub's answers to failures arrive, by number.
+    questions on that thread, so each must be quick, and so must ``timers``, which run whenever it wakes: once a second
+    or more often. In ``verdicts`` the hub's answers to failures arrive, by number.
     """
 
     def __init__(self, endpoint: Endpoint, hello: m.Hello) -> None:
@@ -52,6 +53,7 @@ class Agent:
         self.is_armed = False
         self.armed_hooks: list[Callable[[], None]] = []
         self.released_hooks: list[Callable[[], None]] = []
+        self.timers: list[Callable[[], None]] = []
         self.answers: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
         self.verdicts: dict[int, SimpleQueue[bool]] = {}
         self.file_watchers: list[Callable[[list[str]], None]] = []
@@ -133,14 +135,6 @@ class Agent:
         """Tell the hub something, now or after a reconnect."""
         self._inbox.call(lambda: self._link.send(message))
 
-    def created(self, actor: str, label: str) -> None:
-        """Tell the hub of a Ray actor that this process has asked for."""
-        self.send(m.Created(actor=actor, label=label))
-
-    def dismissed(self, actor: str = "") -> None:
-        """Tell the hub that this process ends a Ray actor on purpose; without one, all of the job's Ray workers."""
-        self.send(m.Dismissed(actor=actor))
-
     def notice(self, level: str, text: str) -> None:
         """Say something to the person at the hub."""
         self.send(m.Notice(level=level, text=text))
@@ -154,7 +148,8 @@ class Agent:
             self._link.send(m.Leaving(why=ending.why()))
             self._is_stopping = True
 
-        self._inbox.call(leave)
+        self._inbox.call(lambda: self._run_hooks(self.timers))
+        self._inbox.call(lambda: self._inbox.call(leave))  # after what they send
         self.thread.join(0.5)
 
     def forget(self) -> None:
@@ -240,6 +235,7 @@ class Agent:
                 self._give_up("the hub is gone for good")
         if self._arm_deadline is not None and now > self._arm_deadline:
             self._release("arming took too long")
+        self._run_hooks(self.timers)
         if self._kill_at is not None and now > self._kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
 

@@ -21,12 +21,17 @@ from rankscope.agent import (
     collectives,
     compiled,
     crash,
+    debugger,
     faults,
     guards,
     identity,
     imports,
+    packed_stacks,
+    pause_limits,
     ray_hook,
+    recorder,
     stacks,
+    sync_check,
     top,
 )
 from rankscope.ranks import RankFacts
@@ -65,6 +70,8 @@ def start_forked(parent: str, facts: RankFacts) -> None:
 def _join(where: Endpoint, facts: RankFacts, parent: str, *, waits: bool, name: str = "") -> None:
     global endpoint
     endpoint = where
+    if where.raise_timeouts:
+        pause_limits.raise_environment()
     identity.member = os.urandom(8).hex()
     hello = Hello(
         member=identity.member,
@@ -93,12 +100,17 @@ def _join(where: Endpoint, facts: RankFacts, parent: str, *, waits: bool, name: 
 
 def _serve(agent: agents.Agent) -> None:
     """Answers and hooks that belong to this one agent."""
-    agent.answers["stacks"] = stacks.stacks
+    agent.answers["stacks"] = packed_stacks.answer
     agent.answers["top"] = top.top
+    agent.answers["wake"] = debugger.wake
     agent.answers["paths"] = stacks.paths
     agent.answers["compiled"] = compiled.answer
     agent.answers["dump"] = crash.now
     agent.answers["timeouts"] = collectives.answer
+    agent.answers["lookup"] = _look_up
+    agent.answers["collectives"] = recorder.answer
+    agent.answers["limits"] = pause_limits.answer
+    agent.timers.append(recorder.look)
     agent.armed_hooks.append(breaks.install_hook)
     agent.armed_hooks.append(collectives.raise_all)
     agent.released_hooks.append(collectives.on_released)
@@ -106,6 +118,12 @@ def _serve(agent: agents.Agent) -> None:
     agent.file_watchers.append(imports.keep_traced)
     agent.file_watchers.append(children.on_files)
     agent.file_watchers.append(lambda _files: collectives.raise_all())
+
+
+def _look_up(arguments: dict[str, Any]) -> dict[str, Any]:
+    from rankscope.agent import lookup  # loaded where it is asked for, not in every process
+
+    return lookup.answer(arguments)
 
 
 def _install_hooks(where: Endpoint, facts: RankFacts) -> None:
@@ -121,7 +139,10 @@ def _install_hooks(where: Endpoint, facts: RankFacts) -> None:
     guards.install()
     identity.install()
     collectives.install()
+    recorder.install()
+    pause_limits.install()
     compiled.install()
+    sync_check.install(where.sync)
     children.install(where.start_wait)
     crash.install()
     ray_hook.install()
@@ -133,6 +154,7 @@ def leave() -> None:
     agent: Any = agents.current
     if agent is not None:
         crash.leaves()
+        recorder.leaves()
         agent.stop()
 
 

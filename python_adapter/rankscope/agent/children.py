@@ -109,7 +109,7 @@ def _after_server_fork() -> None:
 
 
 def _rejoin() -> None:
-    from rankscope.agent import bootstrap, collectives
+    from rankscope.agent import bootstrap, collectives, recorder, sync_check
 
     parent = _agent()
     if parent is None:
@@ -124,6 +124,8 @@ def _rejoin() -> None:
     debugger.clear_after_fork()
     _let_connect_anew()
     collectives.forget()
+    recorder.forget()
+    sync_check.forget()
     facts = parent.facts.with_changes(role="child")
     known = _watched
     bootstrap.start_forked(identity.member, facts)

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import sys
 import threading
+import time
 from datetime import timedelta
 from types import ModuleType
 from typing import Any
@@ -31,6 +32,7 @@ _lock = threading.RLock()
 _originals: dict[int, tuple[Any, timedelta]] = {}
 _helpers: list[tuple[Any, Any]] = []  # (backend, its helper)
 _module: Any = None
+_is_any_armed = False
 
 
 def install() -> None:
@@ -54,7 +56,9 @@ def raise_all() -> None:
 
 def on_released() -> None:
     """The member was let go. While its hub is there, others may still be paused: then the hub says when."""
+    global _is_any_armed
     if not getattr(_agent(), "is_linked", False):
+        _is_any_armed = False
         restore_all()
 
 
@@ -67,6 +71,11 @@ def restore_all() -> None:
         _originals.clear()
 
 
+def may_be_paused() -> bool:
+    """Whether this process or, by the hub's word, any other of the job has the debugger: somebody may be paused."""
+    return _is_any_armed or bool(getattr(_agent(), "is_armed", False))
+
+
 def forget() -> None:
     """In a forked child: the lock may be held by a thread that is gone."""
     global _lock
@@ -75,9 +84,12 @@ def forget() -> None:
 
 def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     """Serves the question ``timeouts``: with ``raised`` true or false, raises or restores first. Times in seconds."""
+    global _is_any_armed
     if arguments.get("raised") is True:
+        _is_any_armed = True
         raise_all()
     elif arguments.get("raised") is False:
+        _is_any_armed = False
         restore_all()
     with _lock:
         groups = [
@@ -107,6 +119,7 @@ def _then_look(own: Any) -> Any:
 
     @functools.wraps(own)
     def change(*args: Any, **kwargs: Any) -> Any:
+        _began = time.monotonic()  # pause_limits reads it from this frame
         made = own(*args, **kwargs)
         with contextlib.suppress(Exception):
             _let_go()

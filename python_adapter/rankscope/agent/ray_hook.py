@@ -23,6 +23,7 @@ from rankscope.agent import imports
 from rankscope.agent.ray_worker import CHAIN_VARIABLE, is_internal, kv_key, worker_setup_hook
 from rankscope.ranks import DRIVER
 from rankscope.wire.link import JOB_FILE_VARIABLE, JOB_VARIABLE, Endpoint
+from rankscope.wire.messages import Created, Dismissed
 
 HOOK = "rankscope.agent.ray_hook.worker_setup_hook"
 HOOK_CHAIN_VARIABLE = "RANKSCOPE_RAY_HOOK_CHAIN"
@@ -168,7 +169,7 @@ def _say_before(owner: Any, name: str) -> None:
         agent: Any = getattr(sys.modules.get("rankscope.agent.agent"), "current", None)
         with contextlib.suppress(Exception):
             if agent is not None and agent.facts.role == DRIVER:
-                agent.dismissed()
+                agent.send(Dismissed())
         return own(*args, **kwargs)
 
     setattr(owner, name, disconnect)
@@ -223,7 +224,7 @@ def _wrap_kill(module: ModuleType) -> None:
         agent: Any = getattr(sys.modules.get("rankscope.agent.agent"), "current", None)
         with contextlib.suppress(Exception):
             if agent is not None:
-                agent.dismissed(actor._actor_id.hex())
+                agent.send(Dismissed(actor=actor._actor_id.hex()))
         return own(actor, *args, **kwargs)
 
     module.kill = kill  # type: ignore[attr-defined]
@@ -240,7 +241,7 @@ def _wrap_actor_class(module: ModuleType) -> None:
         with contextlib.suppress(Exception):
             made = self.__ray_metadata__
             if not is_internal(made.modified_class.__module__, made.class_name):
-                agent.created(handle._actor_id.hex(), made.class_name)
+                agent.send(Created(actor=handle._actor_id.hex(), label=made.class_name))
         return handle
 
     module.ActorClass._remote = _remote

@@ -92,6 +92,11 @@ def is_own_file(path: str) -> bool:
     return not real.startswith(_STANDARD) and not any(folder in real for folder in _INSTALLED)
 
 
+def is_our_file(path: str) -> bool:
+    """Whether a file is one of RankScope itself."""
+    return path.startswith(_OURS)
+
+
 def is_ours(thread: threading.Thread | None) -> bool:
     """Whether a thread is one of RankScope's or of the debugger's."""
     return thread is not None and bool(getattr(thread, "is_pydev_daemon_thread", False))

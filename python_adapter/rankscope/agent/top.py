@@ -19,6 +19,7 @@ from rankscope.agent import stacks
 _COLLECTIVES = ("torch.distributed.distributed_c10d", "torch.distributed._functional_collectives")
 _RAY = ("ray._private.worker", "ray.util.client.api", "ray.util.client.worker")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_SUSPENDED = "do_wait_suspend"
 _RAY_CALLS = ("get", "wait")
 _WAITS = {
     "threading": {"wait", "wait_for", "join", "acquire"},
@@ -37,7 +38,10 @@ _WAITS = {
 
 
 def top(_arguments: dict[str, Any]) -> dict[str, Any]:
-    """``frame``: name, path, line and call of the main thread if that runs own code, else ``None``; ``memory``."""
+    """``frame``: name, path, line and call of the main thread if that runs own code, else ``None``; ``memory``.
+
+    The frame says the name of its ``thread``, and whether the debugger has stopped that (``isSuspended``).
+    """
     running = sys._current_frames()
     threads = {thread.ident: thread for thread in threading.enumerate()}
     main = threading.main_thread().ident
@@ -49,6 +53,7 @@ def top(_arguments: dict[str, Any]) -> dict[str, Any]:
         found = _own(running[ident], folders)
         if found is not None and (best is None or found[0] > best[0]):
             best = found
+            best[1]["thread"] = getattr(threads.get(ident), "name", "")
         if best is not None and best[0]:
             break
     return {"frame": None if best is None else best[1], "memory": _memory()}
@@ -64,21 +69,24 @@ def _memory() -> int:
 def _own(innermost: FrameType, folders: tuple[str, ...]) -> tuple[bool, dict[str, Any]] | None:
     """The innermost own frame of one thread; first whether its file lies in a folder of the job."""
     call = ""
+    is_suspended = False
     elsewhere: dict[str, Any] | None = None
     frame: FrameType | None = innermost
     while frame is not None:
         path = frame.f_code.co_filename
         if stacks.is_own_file(path):
             described = {"name": frame.f_code.co_name, "path": path, "line": frame.f_lineno or 0, "call": call}
+            described["isSuspended"] = is_suspended
             if path.startswith(folders):
                 return True, described
             elsewhere = elsewhere or described
-        call = _call(frame) or call  # the outermost wins: all_reduce rather than the wait inside it
+        is_suspended = is_suspended or (frame.f_code.co_name == _SUSPENDED and path.endswith("pydevd.py"))
+        call = call_of(frame) or call  # the outermost wins: all_reduce rather than the wait inside it
         frame = frame.f_back
     return None if elsewhere is None else (False, elsewhere)
 
 
-def _call(frame: FrameType) -> str:
+def call_of(frame: FrameType) -> str:
     """The name of a blocking call, as people write it; empty for any other frame."""
     module, name = str(frame.f_globals.get("__name__", "")), frame.f_code.co_name
     if module in _COLLECTIVES:

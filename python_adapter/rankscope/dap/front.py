@@ -11,16 +11,18 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankscope.dap.front_breakpoints import BreakpointRequests
+from rankscope.dap.front_compare import CompareRequests
 from rankscope.dap.front_control import ControlRequests
-from rankscope.dap.front_inspect import InspectRequests
+from rankscope.dap.front_hangs import HangRequests
 from rankscope.dap.front_ranks import RankRequests, session_label
+from rankscope.dap.front_stacks import StackRequests
+from rankscope.dap.front_stops import Stops
 from rankscope.dap.messages import CAPABILITIES, SHOW_LOG, DapError
 from rankscope.dap.progress import JoinProgress
 from rankscope.dap.sessions import Sessions
 from rankscope.dap.token_guard import TokenGuard
 from rankscope.errors import RankSetError, UserError
-from rankscope.hub import run_control
+from rankscope.hub.barriers import BARRIER_EVENT
 from rankscope.hub.settings import LaunchSettings
 from rankscope.ranks import RankSet
 
@@ -35,7 +37,7 @@ _LEAVE_SECONDS = 10.0
 _HELD_BACK_SECONDS = 15.5
 
 
-class Front(InspectRequests, ControlRequests, BreakpointRequests, RankRequests):
+class Front(CompareRequests, ControlRequests, Stops, RankRequests, StackRequests, HangRequests):
     """Serves one connection until it closes. Listens to the fleet and the wanted table meanwhile."""
 
     def __init__(self, channel: Channel, hub: HubOfFront, token: str = "") -> None:
@@ -190,7 +192,7 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests, RankRequests):
                 members = self.hub.fleet.select(None)
             else:
                 members = [member for member in self.shown.values() if member.is_live]
-            await run_control.control(self.hub.fleet, members, "continue")
+            await self.hub.fleet.control.act(members, "continue")
         asyncio.get_running_loop().call_soon(lambda: asyncio.ensure_future(self.channel.close()))
         return {}
 
@@ -231,7 +233,7 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests, RankRequests):
         if self.has_session(name) or sessions.is_awaited(name):
             return False
         if sessions.is_beyond_cap(name):
-            return bool(member.stopped) or member.id in self.asked or self.hub.wanted.is_held(member)
+            return bool(member.stopped) or member.id in self.asked or self.hub.wanted.holds.of(member) is not None
         return True
 
     def present_all(self) -> None:
@@ -298,6 +300,10 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests, RankRequests):
             if self._hears(member) and body.get("category") != "telemetry":
                 self._output(f"[{member.label}] ", str(body.get("output", "")), str(body.get("category") or "console"))
             return
+        if event == BARRIER_EVENT:
+            self.barrier_complete(body["members"])
+            self.ranks_changed()
+            return
         if member.id not in self.shown:
             self._present(member)
             if event == "stopped":
@@ -335,41 +341,18 @@ class Front(InspectRequests, ControlRequests, BreakpointRequests, RankRequests):
 
     def _stopped(self, member: Member, body: dict[str, Any]) -> None:
         local = int(body.get("threadId", 0))
-        others = any(other.stopped and other is not member for other in self.hub.fleet.members.values())
+        holds = self.hub.fleet.control.barriers.holds
+        others = any(
+            other.stopped and other is not member and not holds(other) for other in self.hub.fleet.members.values()
+        )
         elsewhere = any(front.asked - {member.id} for front in self.hub.fronts)
         is_asked = member.id in self.asked
         self.asked.discard(member.id)
         number = self._thread_number(member, local)
         self.stops.setdefault(member.id, {})[local] = number
-        takes_focus = not body.get("preserveFocusHint", (others or elsewhere) and not is_asked)
-        self._tell_stop(member, body, number, takes_focus=takes_focus)
+        takes_focus = not body.get("preserveFocusHint", (others or elsewhere) and not is_asked) and not holds(member)
+        self.tell_stop(member, body, number, takes_focus=takes_focus)
         self._progress.end()
-
-    def _tell_stop(self, member: Member, body: dict[str, Any], number: int, *, takes_focus: bool) -> None:
-        told: dict[str, Any] = {
-            "reason": body.get("reason", "pause"),
-            "threadId": number,
-            "allThreadsStopped": not self.presents_several,
-        }
-        if not takes_focus:
-            told["preserveFocusHint"] = True
-        told |= {name: body[name] for name in ("description", "text") if body.get(name)}
-        hit = self.hub.wanted.entries_of(member, body.get("hitBreakpointIds") or ())
-        if hit:
-            told["hitBreakpointIds"] = self.ids_of_entries(hit)
-        self.channel.send_event("stopped", told)
-
-    def take_focus(self, member: Member) -> None:
-        """Tell a member's first stop again: the editor goes there."""
-        local, number = next(iter(self.stops[member.id].items()))
-        self._tell_stop(member, member.stopped.get(local, {}), number, takes_focus=True)
-
-    def give_focus_up(self, member: Member) -> None:
-        """Take a member's stopped threads away and bring them back: an editor keeps its focus on one that is there."""
-        for local, number in self.stops.get(member.id, {}).items():
-            self.channel.send_event("thread", {"reason": "exited", "threadId": number})
-            self.channel.send_event("thread", {"reason": "started", "threadId": number})
-            self._tell_stop(member, member.stopped.get(local, {}), number, takes_focus=False)
 
     def _thread_number(self, member: Member, local: int) -> int:
         """This client's id of a thread; the first one debugpy tells of (the main one) keeps the dormant member's."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rankscope.hub.breakpoints import Wanted
     from rankscope.hub.fleet import Fleet
     from rankscope.hub.member import Member
+    from rankscope.hub.pause_limits import PauseLimits
     from rankscope.hub.settings import LaunchSettings
 
 ANSWER_SECONDS = 10.0
@@ -51,6 +52,7 @@ class HubOfFront(Protocol):
 
     fleet: Fleet
     wanted: Wanted
+    limits: PauseLimits
     settings: LaunchSettings | None
     fronts: list[Any]
 
@@ -138,6 +140,12 @@ class FrontBase:
             return await member.debug(command, arguments, timeout=timeout)
         except (TimeoutError, asyncio.TimeoutError) as e:
             raise DapError(f"{member.label} did not answer '{command}' within {timeout:g} s.", "rank-late") from e
+
+    def shower(self, member: Member) -> Any:
+        """The front that presents a member; this one where several do, ``None`` where none does."""
+        if member.id in self.shown:
+            return self
+        return next((front for front in self.hub.fronts if member.id in front.shown), None)
 
     def runs_on(self, member: Member) -> None:
         """What a member's frames and variables were is gone."""

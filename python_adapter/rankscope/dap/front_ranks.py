@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rankscope.dap.front_base import FrontBase
@@ -34,9 +35,9 @@ class RankRequests(FrontBase):
     # --- who they are -----------------------------------------------------------------------------
 
     async def do_rankscope_ranks(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Every member of the job and how it stands."""
+        """Every member of the job and how it stands; while somebody is paused, which time-outs run on."""
         del arguments
-        return {"members": self._described_all()}
+        return self._ranks_body()
 
     async def do_rankscope_driver_exited(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """The client, which started the driver in its terminal, has seen it end with ``exitCode``."""
@@ -46,6 +47,10 @@ class RankRequests(FrontBase):
     def has_session(self, name: str) -> bool:
         """Whether a front of that session is connected and ready."""
         return any(front.session == name and front.is_configured for front in self.hub.fronts)
+
+    def _ranks_body(self) -> dict[str, Any]:
+        skews = {group: asdict(skew) for group, skew in self.hub.fleet.control.together.skews.items()}
+        return {"members": self._described_all(), "skews": skews, **self.hub.limits.about()}
 
     def _described_all(self) -> list[dict[str, Any]]:
         ready = {front.session for front in self.hub.fronts if front.session and front.is_configured}
@@ -68,6 +73,9 @@ class RankRequests(FrontBase):
             "stopped": None if stop is None else {k: stop[k] for k in _STOP_FIELDS if stop.get(k) is not None},
             "ending": member.ending,
             "heldSeconds": self.hub.fleet.crashes.held_seconds(member) if member.stopped else None,
+            "stuck": self.hub.fleet.hangs.mark(member),
+            "pending": self.hub.fleet.control.pending_body(member),
+            "barrier": self.hub.fleet.control.barriers.waits_for(member) if member.stopped else None,
         }
 
     def ranks_changed(self) -> None:
@@ -78,7 +86,7 @@ class RankRequests(FrontBase):
 
     def _tell_ranks(self) -> None:
         self._ranks_timer = None
-        self.channel.send_event("rankscope/ranksChanged", {"members": self._described_all()})
+        self.channel.send_event("rankscope/ranksChanged", self._ranks_body())
 
     # --- what went wrong with them ---------------------------------------------------------------
 
@@ -141,22 +149,16 @@ class RankRequests(FrontBase):
         Editors have no other way: they follow a ``stopped`` event, unless their focus is on a frame elsewhere.
         """
         member = self.member(str(arguments.get("member")))
-        front = self._shower(member)
+        front = self.shower(member)
         if not member.stopped or front is None or not front.stops.get(member.id):
             raise DapError(f"{member.label} runs: pause it to look inside.", "not-stopped")
         focused = self.hub.fleet.members.get(str(arguments.get("from")))
         if focused is not None and focused is not member and focused.stopped:
-            before = self._shower(focused)
+            before = self.shower(focused)
             if before is not None and before is not front:
                 before.give_focus_up(focused)
         front.take_focus(member)
         return {}
-
-    def _shower(self, member: Member) -> Any:
-        """The front that presents a member; this one where several do."""
-        if member.id in self.shown:
-            return self
-        return next((front for front in self.hub.fronts if member.id in front.shown), None)
 
     def stop_telling(self) -> None:
         """The connection has gone."""

@@ -18,7 +18,8 @@ class DapError(Exception):
 
 EXCEPTION_CONDITION = "Exception names, such as ValueError, KeyError; a rank set may follow: ValueError  # @actor/0"
 
-BREAKPOINT_MODES = {"all": "all", "rank0": "0", "firstOfNode": "local:0"}
+BARRIER_MODE = "barrier"
+BREAKPOINT_MODES = {"all": "all", "rank0": "0", "firstOfNode": "local:0", BARRIER_MODE: "all"}
 
 CAPABILITIES: dict[str, Any] = {
     "supportsConfigurationDoneRequest": True,
@@ -61,6 +62,12 @@ CAPABILITIES: dict[str, Any] = {
         {"mode": "all", "label": "All ranks", "appliesTo": ["source", "exception"]},
         {"mode": "rank0", "label": "Rank 0", "appliesTo": ["source", "exception"]},
         {"mode": "firstOfNode", "label": "First rank of each node", "appliesTo": ["source", "exception"]},
+        {
+            "mode": BARRIER_MODE,
+            "label": "Barrier",
+            "description": "Hold each rank that gets there until all of its set have, then stop once.",
+            "appliesTo": ["source"],
+        },
     ],
 }
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from typing import Any
 
+from rankscope.hub import open_files
 from rankscope.hub.fleet import Fleet
 from rankscope.hub.member import Member
 from rankscope.wire import frames, streams
@@ -15,6 +16,7 @@ from rankscope.wire.link import Endpoint, LinkBroken
 
 BACKLOG = 1024
 _HANDSHAKE_SECONDS = 5.0
+_CHUNK = 1 << 16
 
 
 class AgentPort:
@@ -27,6 +29,7 @@ class AgentPort:
         self.refused = 0
         self._fleet = fleet
         self._endpoint = endpoint
+        self._room = open_files.room()
         self._connections: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
 
@@ -46,6 +49,9 @@ class AgentPort:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
+        if len(self._connections) == self._room:
+            text = f"{self._room} processes have joined, no more can: the hub may not open more files (`ulimit -n`)"
+            self._fleet.notice("error", text)
         try:
             await self._serve(reader, writer)
         except asyncio.CancelledError:
@@ -69,9 +75,12 @@ class AgentPort:
             return
         why = ""
         try:
-            while True:
-                await self._one(member, await streams.read(reader))
-        except (OSError, asyncio.IncompleteReadError):
+            parser = frames.FrameParser(frames.MAX_FRAME)
+            while data := await reader.read(_CHUNK):
+                parser.feed(data)
+                while (frame := parser.next()) is not None:
+                    self._one(member, frame)
+        except OSError:
             pass
         except (frames.FrameError, LinkBroken, TypeError, ValueError) as e:
             why = str(e)
@@ -81,7 +90,7 @@ class AgentPort:
                     self._fleet.notice("error", f"its agent sent what cannot be read, link closed: {why}", member)
                 self._fleet.unlinked(member)
 
-    async def _one(self, member: Member, frame: dict[str, Any]) -> None:
+    def _one(self, member: Member, frame: dict[str, Any]) -> None:
         raw = member.order.unwrap(frame)
         if raw is not None:
             message = m.decode(raw)

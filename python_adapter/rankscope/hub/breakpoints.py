@@ -16,6 +16,7 @@ from rankscope.dap.messages import DapError
 from rankscope.errors import UserError
 from rankscope.hub.binding import Binding
 from rankscope.hub.entries import EXCEPTION, FUNCTION, LINE, Breakpoint, checked
+from rankscope.hub.holds import Holds
 from rankscope.hub.paths import Paths
 from rankscope.hub.settings import LaunchSettings
 from rankscope.hub.standing import Standing
@@ -52,7 +53,7 @@ class Wanted:
         self._table: Table = {}
         self._ids = itertools.count(1)
         self._bindings: dict[str, Binding] = {}
-        self._held: set[str] = set()
+        self.holds = Holds(self)
         self._tasks: set[asyncio.Task[None]] = set()
         self._failed: dict[str, str] = {}
         self._is_telling = False
@@ -117,7 +118,7 @@ class Wanted:
         old = self.find(kind, where, request)
         if old is not None:
             return old
-        number = next(self._ids)
+        number = self.next_id()
         try:
             return checked(number, kind, where, request, self.settings.rank_sets)
         except UserError as e:
@@ -133,11 +134,11 @@ class Wanted:
 
     def all(self) -> Iterable[Breakpoint]:
         """Every entry."""
-        return itertools.chain.from_iterable(self._table.values())
+        return itertools.chain.from_iterable((*self._table.values(), *self.holds.lines.values()))
 
     def entries(self, kind: str, where: str = "") -> list[Breakpoint]:
         """The entries of a file (by client path), or all function or exception ones."""
-        return self._table.get((kind, where), [])
+        return [*self._table.get((kind, where), ()), *self.holds.lines.get((kind, where), ())]
 
     def find(self, kind: str, where: str, request: dict[str, Any]) -> Breakpoint | None:
         """The entry for the same fields, if there is one."""
@@ -154,12 +155,15 @@ class Wanted:
 
     def keys(self) -> list[tuple[str, str]]:
         """What there is to send: one (kind, client path or empty) per file and per kind."""
-        return list(self._table)
+        return list({**self._table, **self.holds.lines})
 
     def wants(self, member: Member) -> bool:
         """Whether a member needs the debugger."""
         if self.settings.stop_on_entry and member.facts.role == DRIVER:
             return True
+        if self.settings.stop_together and member.facts.role == "rank" and not member.is_greyed:
+            somebody = RankFacts(group=member.facts.group)  # one that has to be armed first would stop too late
+            return any(entry.arms and entry.may_stop(somebody) for entry in self.all())
         return any(entry.arms and entry.concerns(member) for entry in self.all())
 
     def wants_uncaught(self, member: Member, error: str) -> bool:
@@ -173,10 +177,7 @@ class Wanted:
 
     def may_arm_ranks(self) -> bool:
         """Whether a process of which nothing is known yet may need the debugger once it is a rank."""
-        return any(
-            entry.arms and (entry.condition.ranks is None or entry.condition.ranks.contains(_SOME_RANK) is not False)
-            for entry in self.all()
-        )
+        return any(entry.arms and entry.may_stop(_SOME_RANK) for entry in self.all())
 
     def files_for(self, member: Member) -> list[str]:
         """The paths a dormant member watches for: those of breakpoints that may concern it, spelled every known way."""
@@ -220,19 +221,6 @@ class Wanted:
             await member.debug("launch", {**self.attach_arguments(member), "stopOnEntry": True})
         self.tell()
 
-    def hold(self, member: Member) -> None:
-        """A step or pause is under way: stay armed until it stops or :meth:`let_go`."""
-        self._held.add(member.id)
-
-    def is_held(self, member: Member) -> bool:
-        """Whether a step or pause is under way."""
-        return member.id in self._held
-
-    def let_go(self, member: Member) -> None:
-        """The member runs on: disarmed after a short quiet unless a breakpoint wants it."""
-        self._held.discard(member.id)
-        self._consider(member)
-
     # --- spreading a change -----------------------------------------------------------------------
 
     async def _spread(self, key: tuple[str, str]) -> None:
@@ -245,7 +233,7 @@ class Wanted:
             if member.is_armed and binding is not None:
                 binding.dirty.add(key)
                 tasks.append(self._start(binding.flush()))
-                self._consider(member)
+                self.consider(member)
             elif member.facts.role == "child":
                 if member.state == "running":
                     member.send(m.Settled(files=self.files_for(member)))
@@ -254,6 +242,21 @@ class Wanted:
         if tasks:
             await asyncio.wait(tasks, timeout=ANSWER_SECONDS)
         self.tell()
+
+    def next_id(self) -> int:
+        """The number of an entry."""
+        return next(self._ids)
+
+    async def send(self, member: Member, key: tuple[str, str]) -> None:
+        """Send a member its share of a file or a kind as it is now. Raises :class:`DapError` or ``TimeoutError``."""
+        binding = self._bindings.get(member.id)
+        if binding is not None:
+            binding.dirty.add(key)
+            await binding.flush()
+
+    def send_soon(self, member: Member, key: tuple[str, str]) -> None:
+        """The same by and by."""
+        self._start(self.send(member, key))
 
     async def _arm(self, member: Member) -> None:
         try:
@@ -267,13 +270,13 @@ class Wanted:
         if binding is not None:
             await binding.flush()
 
-    def _consider(self, member: Member) -> None:
+    def consider(self, member: Member) -> None:
         """Disarm a member after a short quiet if nothing wants it then."""
         if member.is_armed and not self.wants(member):
             asyncio.get_running_loop().call_later(QUIET_SECONDS, self._disarm_if_idle, member)
 
     def _disarm_if_idle(self, member: Member) -> None:
-        if member.is_armed and not member.stopped and member.id not in self._held and not self.wants(member):
+        if member.is_armed and not member.stopped and not self.holds.of(member) and not self.wants(member):
             self._start(self._disarm(member))
 
     async def _disarm(self, member: Member) -> None:
@@ -307,13 +310,13 @@ class Wanted:
     def member_changed(self, member: Member) -> None:
         """Its rank, its place or its debugger is another."""
         if member.is_armed:
-            self._consider(member)
+            self.consider(member)
         self.tell()
 
     def member_left(self, member: Member) -> None:
         """A member has gone."""
         self._bindings.pop(member.id, None)
-        self._held.discard(member.id)
+        self.holds.end(member)
         self._failed.pop(member.id, None)
         self.paths.forget(member)
         self.tell()
@@ -326,11 +329,11 @@ class Wanted:
                 binding.changed(body.get("breakpoint") or {})
                 self.tell()
         elif event == "stopped":
-            self._held.discard(member.id)
+            self.holds.end(member)
             if self.standing.stopped(member, self.entries_of(member, body.get("hitBreakpointIds") or ())):
                 self.tell()
         elif event == "continued":
-            self._consider(member)
+            self.consider(member)
 
     def notice(self, level: str, text: str, member: Member | None) -> None:
         """Not for us."""

@@ -1,7 +1,8 @@
 """What stands in a breakpoint's fields, read and checked before any member sees it.
 
 debugpy answers a malformed condition "verified" and then stops on it, so every
-expression is compiled here. A rank set rides in a condition as a trailing comment.
+expression is compiled here. A rank set rides in a condition as a trailing comment;
+the word ``barrier`` after it (``# @0-3 barrier``) makes a barrier of the breakpoint.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import tokenize
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rankscope.dap.messages import BREAKPOINT_MODES
+from rankscope.dap.messages import BARRIER_MODE, BREAKPOINT_MODES
 from rankscope.errors import UserError
 from rankscope.ranks import DRIVER, RankSet
 
 _HIT = re.compile(r"\s*(==|>=|<=|>|<|%)?\s*(\d{1,15})\s*")
+_BARRIER = re.compile(r"\s+barrier$")
 _EXCEPTION_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 # Run in the member, where the line is hit. Both modules are the agent's: they are there.
@@ -31,11 +33,15 @@ def bad_condition(what: str, text: str, why: str) -> UserError:
 
 @dataclass(frozen=True)
 class Condition:
-    """When a breakpoint stops: on which ranks (``None``: in every member), and if what (``""``: always)."""
+    """When a breakpoint stops: on which ranks (``None``: in every member), and if what (``""``: always).
+
+    ``is_barrier``: who stops there is held until all of the set have.
+    """
 
     ranks: RankSet | None = None
     expression: str = ""
     hit: tuple[str, int] | None = None
+    is_barrier: bool = False
 
     @classmethod
     def parse(
@@ -48,15 +54,18 @@ class Condition:
         """Read the fields as an editor sends them. Raises :class:`UserError` or its ``RankSetError``."""
         text, comment = split_comment(condition or "")
         ranks = None
+        is_barrier = mode == BARRIER_MODE
         if comment.startswith("@"):
-            ranks = RankSet.parse(comment[1:].strip(), names)
+            written, has_word = split_barrier(comment[1:].strip())
+            is_barrier = is_barrier or has_word
+            ranks = RankSet.parse(written, names)
         elif mode:
             if mode not in BREAKPOINT_MODES:
                 raise bad_condition("Mode", mode, f"it is none of {', '.join(BREAKPOINT_MODES)}")
             ranks = RankSet.parse(BREAKPOINT_MODES[mode])
         if text:
             compile_expression("Condition", text)
-        return cls(ranks, "" if text == "True" else text, parse_hit(hit))
+        return cls(ranks, "" if text == "True" else text, parse_hit(hit), is_barrier)
 
     def in_member(self, key: str, *, is_rank_sure: bool) -> str | None:
         """The condition as a member's debugpy evaluates it; ``None``: it always stops.
@@ -98,6 +107,11 @@ def split_comment(text: str) -> tuple[str, str]:
     except (tokenize.TokenError, SyntaxError, IndentationError):
         pass  # what is wrong with it is said when it is compiled
     return " ".join(line.strip() for line in lines).strip(), comment
+
+
+def split_barrier(written: str) -> tuple[str, bool]:
+    """A rank set without the word ``barrier`` that may follow it, and whether it does."""
+    return _BARRIER.sub("", written), _BARRIER.search(written) is not None
 
 
 def compile_expression(what: str, text: str) -> None:

@@ -9,16 +9,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankscope.dap.messages import DapError
-from rankscope.escapes import without_escapes
 from rankscope.hub.episodes import Episode, Failure
 from rankscope.hub.member import who
-from rankscope.journal import Journal
-from rankscope.postmortem import fault_text, kept_run
+from rankscope.postmortem import fault_text
+from rankscope.postmortem.dump_folder import DumpFolder
 from rankscope.wire import messages as m
 from rankscope.wire.link import fault_file
 
@@ -43,15 +42,13 @@ class Crashes:
 
     def __init__(self, fleet: Fleet) -> None:
         self.episodes: list[Episode] = []
-        self.listeners: list[Callable[[dict[str, Any]], None]] = []
         self.policy = "capture"
         self.limit = 1800.0
         self.held_until: dict[str, float] = {}
         self._begins_anew = False
         self._goes: dict[str, asyncio.Event] = {}
-        self._folder: Path | None = None
+        self._written: DumpFolder | None = None
         self._fleet = fleet
-        self._findings: Journal | None = None
         self._dumps: dict[tuple[str, int], asyncio.Future[dict[str, Any]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -60,10 +57,9 @@ class Crashes:
         """Whether failures are kept."""
         return self.policy != "off"
 
-    def begin(self, folder: Path) -> None:
-        """What is kept from now on goes into this record's folder."""
-        self._folder = folder
-        self._findings = Journal(folder / kept_run.FINDINGS, "findings")
+    def begin(self, folder: Path, max_bytes: int) -> None:
+        """What is kept from now on goes into this record's folder; of dumps at most so many bytes."""
+        self._written = DumpFolder(folder, max_bytes)
 
     def begin_run(self) -> None:
         """The job is started again: what fails from now on follows from nothing before."""
@@ -80,6 +76,7 @@ class Crashes:
         if self._fleet.has_ended:
             member.send(m.Verdict(ask=message.ask))
             return
+        self._fleet.hangs.failed()
         episode = self._episode_of(failure)
         for pid, code in dict(message.about.get("exits") or {}).items():
             self._fleet.told_exit(member.hello.host, int(pid), int(code))
@@ -245,7 +242,7 @@ class Crashes:
         self._save(episode, member, dump)
 
     def _save(self, episode: Episode, member: Member, dump: dict[str, Any], failed: Failure | None = None) -> None:
-        if self._folder is None or not (self.keeps and dump) or member.id in episode.members:
+        if self._written is None or not (self.keeps and dump) or member.id in episode.members:
             return  # the first of an episode counts: where it was at that moment
         episode.members.add(member.id)
         about = {
@@ -256,9 +253,13 @@ class Crashes:
             "at": time.time() if failed is None else failed.at,
         }
         try:
-            episode.kept.append(kept_run.save(self._folder, about, dump))
+            had_room = not self._written.dropped
+            episode.kept.append(self._written.save(about, dump))
         except OSError as e:
             self._fleet.notice("error", f"its last moment could not be kept: {e.strerror or e}", member)
+            return
+        if had_room and self._written.dropped:
+            self._fleet.notice("warning", "the record is full (recordMaxMB): dumps go, the oldest detail first", None)
 
     def _note(self, episode: Episode, failure: Failure, *, is_first: bool) -> None:
         """Write the finding, tell the person, and whoever listens."""
@@ -278,13 +279,9 @@ class Crashes:
             "isFirst": is_first,
             "isEcho": bool(about.get("isEcho")),
             "line": int(about.get("line") or 0),
-            **{key: without_escapes(str(about.get(key) or "")) for key in _TEXTS},
+            **{key: about.get(key) for key in _TEXTS},
         }
-        journal = self._findings if self.keeps else None
-        if journal is not None and not journal.append(finding) and journal.lost == 1:
-            self._fleet.notice("error", f"findings could not be written: {journal.failure}", None)
-        for listener in list(self.listeners):
-            listener({**finding, "record": str(self._folder or "")})
+        self._fleet.findings.add(finding, is_kept=self.keeps)
 
 
 def _last_place(member: Member) -> tuple[str, str, int]:

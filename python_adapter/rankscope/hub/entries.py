@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rankscope.hub.conditions import Condition, bad_condition, exception_names, log_message
+from rankscope.ranks import RankFacts
 
 if TYPE_CHECKING:
     from rankscope.hub.member import Member
@@ -20,7 +21,7 @@ class Breakpoint:
     """One entry of the table. ``where`` is a client path, a function's name, or an exception filter.
 
     ``request`` are the fields as the editor sent them; with ``error`` it is in the table
-    but no member ever hears of it.
+    but no member ever hears of it. ``only``: it is for these members, each until its next stop (run to cursor).
     """
 
     id: int
@@ -31,6 +32,7 @@ class Breakpoint:
     log: str | None = None
     names: tuple[str, ...] = ()
     error: str = ""
+    only: set[str] | None = None
 
     @property
     def line(self) -> int:
@@ -41,7 +43,13 @@ class Breakpoint:
         """Whether it may stop that member, as far as is known."""
         if self.error or member.is_greyed or member.facts.role == "idle":
             return False
-        return self.condition.ranks is None or self.condition.ranks.contains(member.facts) is not False
+        if self.only is not None:
+            return member.id in self.only
+        return self.may_stop(member.facts)
+
+    def may_stop(self, facts: RankFacts) -> bool:
+        """Whether its rank set has room for such a process."""
+        return self.condition.ranks is None or self.condition.ranks.contains(facts) is not False
 
     @property
     def arms(self) -> bool:

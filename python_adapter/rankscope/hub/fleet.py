@@ -5,23 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import signal
 import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rankscope.dap.messages import DapError
 from rankscope.escapes import without_escapes
+from rankscope.hub import processes
 from rankscope.hub.crashes import Crashes
 from rankscope.hub.creation_order import CreationOrder
+from rankscope.hub.findings import Findings
+from rankscope.hub.hangs import Hangs
 from rankscope.hub.member import LOOK_SECONDS, Member
+from rankscope.hub.run_control import RunControl
 from rankscope.ranks import DRIVER, RankFacts, RankSet
 from rankscope.wire import messages as m
 from rankscope.wire.link import HEARTBEAT_SECONDS, Endpoint
 
 if TYPE_CHECKING:
     from rankscope.hub.breakpoints import Wanted
-
 
 WITHOUT_A_WORD = "killed or ended without a word"
 _BY_SIGNAL = 128
@@ -50,7 +52,10 @@ class Fleet:
         self.wanted = wanted
         self.endpoint = endpoint
         self.ranks: RankSet | None = None
+        self.findings = Findings(self)
         self.crashes = Crashes(self)
+        self.hangs = Hangs(self)
+        self.control = RunControl(self)
         self.has_ended = False
         self._is_any_armed = False
         self._joined = 0
@@ -85,12 +90,10 @@ class Fleet:
     def join(self, hello: m.Hello) -> Member:
         """A new process has proved itself: number it, and tell it whether to wait."""
         for other in list(self.members.values()):
-            is_same = (other.hello.host, other.hello.pid) == (hello.host, hello.pid)
-            if is_same and other.lost_at is not None:
+            if other.lost_at is not None and (other.hello.host, other.hello.pid) == (hello.host, hello.pid):
                 self.left(other, "exited")  # it has become another program
-        member = Member(self, hello, self._joined)
+        member = self.members[hello.member] = Member(self, hello, self._joined)
         self._joined += 1
-        self.members[member.id] = member
         self._place(member)
         will_arm = hello.waits and self._should_arm(member)
         member.send(
@@ -104,13 +107,12 @@ class Fleet:
                 files=self.wanted.files_for(member),
             )
         )
-        for listener in list(self.listeners):
-            listener.member_joined(member)
+        self.adopt(member)
         self._arm_or_go(member, will_arm, "it starts")
         return member
 
     def adopt(self, member: Member) -> None:
-        """Take in a member that needs no agent: the record of one."""
+        """Take in a member; one that is the record of one needs no more."""
         self.members[member.id] = member
         for listener in list(self.listeners):
             listener.member_joined(member)
@@ -125,6 +127,10 @@ class Fleet:
             self._arm_or_go(member, will_arm, message.why)
         elif isinstance(message, (m.Failed, m.FailedDump)):
             self.crashes.handle(member, message)
+        elif isinstance(message, m.Waits):
+            self.hangs.handle(member, message)
+        elif isinstance(message, m.Diverged):
+            self.findings.divergences.handle(member, message.about)
         elif isinstance(message, m.Created):
             self._created.note(message.actor, message.label)
             self.changed(member)
@@ -165,7 +171,7 @@ class Fleet:
         self.changed(member)
         self._arm_or_go(member, will_arm, "its rank is known")
         if member.is_armed:
-            self._start(self.wanted.configure(member))
+            self.start(self.wanted.configure(member))
 
     def _place(self, member: Member) -> None:
         """Node index, provisional rank, incarnation, and whether it may stop."""
@@ -205,7 +211,7 @@ class Fleet:
 
     def _arm_or_go(self, member: Member, will_arm: bool, why: str) -> None:
         if will_arm:
-            self._start(member.arm(why))
+            self.start(member.arm(why))
         else:
             member.running()
             self.changed(member)
@@ -226,7 +232,7 @@ class Fleet:
     def unlinked(self, member: Member) -> None:
         """A member's link broke: it may have ended, or be about to, or come back."""
         if member.is_local:  # else nobody here can see its end
-            self._start(self._await_end(member))
+            self.start(self._await_end(member))
 
     async def _await_end(self, member: Member) -> None:
         """Look often at first, so that where the others are is asked while they still are there; then :meth:`watch`."""
@@ -271,7 +277,7 @@ class Fleet:
                 if not is_killed:
                     self._reconsider(member, "exited", "")
                 elif code is not None:
-                    self._reconsider(member, "crashed", f"killed by {_signal_name(code - _BY_SIGNAL)}")
+                    self._reconsider(member, "crashed", f"killed by {processes.signal_name(code - _BY_SIGNAL)}")
 
     def _reconsider(self, member: Member, state: str, ending: str) -> None:
         """More is known of a member that went without a word."""
@@ -284,7 +290,7 @@ class Fleet:
         for member in self.members.values():
             if (member.hello.host, member.hello.pid) == (host, pid):
                 if code < 0:
-                    self._reconsider(member, "crashed", f"killed by {_signal_name(-code)}")
+                    self._reconsider(member, "crashed", f"killed by {processes.signal_name(-code)}")
                 elif code > 0:
                     self._reconsider(member, "crashed", f"exited with code {code}")
 
@@ -294,6 +300,7 @@ class Fleet:
             self.left(member, "exited")
         self.members.clear()
         self.crashes.begin_run()
+        self.hangs.forget()
         self._created = CreationOrder()
         self._nodes = []
         self.wanted.standing.forget()
@@ -308,7 +315,7 @@ class Fleet:
                     continue
                 if member.lost_at is None:
                     if now - member.looked_at >= LOOK_SECONDS and member.facts.role != "idle":
-                        self._start(_look(member))
+                        member.glance()
                     elif now - member.spoke_at >= HEARTBEAT_SECONDS:
                         member.heartbeat()
                 elif member.has_ended():
@@ -324,6 +331,8 @@ class Fleet:
     def close(self) -> None:
         """Cancel what arms members."""
         self.crashes.close()
+        self.hangs.close()
+        self.control.close()
         for task in self._tasks:
             task.cancel()
 
@@ -339,7 +348,7 @@ class Fleet:
             return
         self._is_any_armed = is_any
         for member in self.select(None):
-            self._start(_set_timeouts(member, is_any=is_any))
+            self.start(_set_timeouts(member, is_any=is_any))
 
     # --- telling ----------------------------------------------------------------------------------
 
@@ -362,7 +371,9 @@ class Fleet:
         for listener in list(self.listeners):
             listener.notice(level, text, member)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Work on a member whose failure is told."""
+
         async def run() -> None:
             try:
                 await work
@@ -375,22 +386,8 @@ class Fleet:
 
 
 async def _set_timeouts(member: Member, *, is_any: bool) -> None:
-    with contextlib.suppress(
-        DapError, TimeoutError, asyncio.TimeoutError
-    ):  # it has ended or is unable: it keeps its own
+    with contextlib.suppress(DapError, TimeoutError, asyncio.TimeoutError):  # it has ended, or keeps its own
         await member.ask("timeouts", {"raised": is_any})
-
-
-async def _look(member: Member) -> None:
-    with contextlib.suppress(DapError, TimeoutError, asyncio.TimeoutError):  # it has ended, or is busy
-        await member.look()
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _predecessor(member: Member, others: list[Member]) -> Member | None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankscope.dap.messages import DapError
 from rankscope.errors import UserError
-from rankscope.hub import processes
+from rankscope.hub import open_files, processes
 from rankscope.hub.fleet import Fleet
 from rankscope.hub.terminal_driver import TerminalDriver
 from rankscope.launch import keeper
@@ -122,7 +122,7 @@ class Job:
         if shutil.which(argv[0], path=environment.get("PATH")) is None:
             raise UserError("no-such-program", f"'{argv[0]}' cannot be started.", "Is it on PATH?")
         process = subprocess.Popen(
-            [sys.executable, "-I", keeper.__file__, *argv],
+            [sys.executable, "-I", keeper.__file__, str(open_files.inherited), *argv],
             cwd=cwd,
             env=environment,
             stdin=subprocess.DEVNULL,

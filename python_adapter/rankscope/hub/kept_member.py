@@ -32,7 +32,7 @@ class KeptMember:
     is_dismissed = False
     is_ray_worker = False
     lost_at = None
-    spoke_at = float("inf")
+    spoke_at = looked_at = float("inf")
 
     def __init__(self, number: int, about: dict[str, Any], load: Callable[[], Dump]) -> None:
         self.id = str(about.get("id") or f"kept-{number}")

@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import socket
 import time
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from rankscope.dap.messages import DapError
-from rankscope.hub import processes
+from rankscope.hub import pausing, processes
 from rankscope.hub.debug_client import DebugClient
 from rankscope.ranks import DRIVER, RankFacts
 from rankscope.wire import frames
@@ -24,6 +25,8 @@ _MAX_UNSENT = 64 << 20
 LOOK_SECONDS = 5.0
 _LOOK_ANSWER_SECONDS = 0.5
 FIRST_LOOK_SECONDS = LOOK_SECONDS - 1.0
+_WAKE_SECONDS = 0.01
+STEPS = ("next", "stepIn", "stepOut")
 
 
 class Member:
@@ -55,11 +58,12 @@ class Member:
         self._state = "starting" if hello.waits else "running"
         self._writer: asyncio.StreamWriter | None = None
         self._client: DebugClient | None = None
+        self._paused: dict[str, Any] | None = None
         self._armed: asyncio.Future[m.Armed] | None = None
         self._disarmed: asyncio.Future[None] | None = None
         self._arming = asyncio.Lock()
         self._asks: dict[int, asyncio.Future[dict[str, Any]]] = {}
-        self._ask_number = 0
+        self._ask_number = self._glance = 0
 
     # --- what it is -------------------------------------------------------------------------------
 
@@ -171,14 +175,22 @@ class Member:
 
     async def ask(self, what: str, arguments: dict[str, Any], *, timeout: float = 3.0) -> dict[str, Any]:
         """An answer of the agent's thread. Raises :class:`DapError` or ``TimeoutError``."""
+
+        async def send(number: int) -> None:
+            self.send(m.Ask(ask=number, what=what, arguments=arguments))
+
+        return await self.replied(send, timeout=timeout)
+
+    async def replied(self, begin: Callable[[int], Awaitable[object]], *, timeout: float) -> dict[str, Any]:
+        """What the agent answers to the number that ``begin`` brings to it. Raises as :meth:`ask`, or as ``begin``."""
         if not self.is_live:
             raise DapError(f"{self.label} has {self._state}")
         self._ask_number += 1
         number = self._ask_number
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._asks[number] = future
-        self.send(m.Ask(ask=number, what=what, arguments=arguments))
         try:
+            await begin(number)
             return await asyncio.wait_for(future, timeout)
         finally:
             del self._asks[number]
@@ -187,8 +199,21 @@ class Member:
         """Where it is and how much memory it holds: its answer to ``top``. Raises as :meth:`ask` does."""
         self.looked_at = time.monotonic()
         answer = await self.ask("top", {}, timeout=_LOOK_ANSWER_SECONDS)
-        self.last_seen = {**answer, "at": time.monotonic()}
+        self._seen(answer)
         return answer
+
+    def glance(self) -> None:
+        """Look without waiting: ``last_seen`` will have the answer, if one comes. Cheap: it is done all the time."""
+        self.looked_at = time.monotonic()
+        self._asks.pop(self._glance, None)
+        self._ask_number += 1
+        self._glance = self._ask_number
+        future = self._asks[self._glance] = asyncio.get_running_loop().create_future()
+        future.add_done_callback(lambda done: None if done.exception() else self._seen(done.result()))
+        self.send(m.Ask(ask=self._glance, what="top"))
+
+    def _seen(self, answer: dict[str, Any]) -> None:
+        self.last_seen = {**answer, "at": time.monotonic()}
 
     # --- the debugger -----------------------------------------------------------------------------
 
@@ -196,9 +221,25 @@ class Member:
         self, command: str, arguments: dict[str, Any] | None = None, *, timeout: float = 10.0
     ) -> dict[str, Any]:
         """A DAP request to its debugpy. Raises :class:`DapError` or ``TimeoutError``."""
+        if command == "continue":
+            self._paused = None
         if self._client is None:
             raise DapError(f"{self.label} is not armed")
-        return await self._client.request(command, arguments, timeout)
+        answer = await self._client.request(command, arguments, timeout)
+        if command in STEPS and arguments is not None:
+            self._fleet.start(self._wake(int(arguments["threadId"])))
+        return answer
+
+    async def _wake(self, thread: int) -> None:
+        """See that a thread told to step does so now: in a process with several, pydevd 1.8.22 may wake another one.
+
+        It would wait on for 0.2 s.
+        """
+        before = self.stopped.get(thread)
+        await asyncio.sleep(_WAKE_SECONDS)
+        if before is not None and before is self.stopped.get(thread):
+            with contextlib.suppress(DapError, TimeoutError, asyncio.TimeoutError):
+                await self.ask("wake", {})
 
     async def arm(self, why: str) -> None:
         """Connect debugpy and configure it; nothing when that is done. Raises :class:`DapError`."""
@@ -262,16 +303,34 @@ class Member:
             return
         self._client.close(why)
         self._client = None
+        self._paused = None
         self.is_armed = False
         for thread in list(self.stopped):
             self._event("continued", {"threadId": thread, "allThreadsContinued": False})
         self._fleet.armed_changed()
         self._fleet.changed(self)
 
-    def _event(self, event: str, body: dict[str, Any]) -> None:
+    async def _confirm_pause(self, body: dict[str, Any]) -> None:
+        """Some thread has stopped for a pause, which nothing that has come since overrules."""
+        self._paused = body
+        found = await pausing.confirmed(self, body)
+        if self._paused is not body:
+            return
+        if found is None:  # told anew when another thread has stopped
+            await self.debug("pause", {"threadId": "*"})
+        else:
+            self._event("stopped", found, is_sure=True)
+
+    def _event(self, event: str, body: dict[str, Any], *, is_sure: bool = False) -> None:
+        if event == "stopped" and body.get("reason") == "pause" and not is_sure:
+            self._fleet.start(self._confirm_pause(body))
+            return
+        if event in ("stopped", "continued"):
+            self._paused = None
         if event == "stopped":
             if "text" in body:  # debugpy adds a note for its own client
                 body["text"] = str(body["text"]).partition("(note:")[0].strip()
+            body.pop("preserveFocusHint", None)  # whose stop takes the focus is the fronts' to say
             self.stopped[int(body.get("threadId", 0))] = body
         elif event == "continued":
             if body.get("allThreadsContinued", True):

@@ -66,3 +66,11 @@ def _is_zombie(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
     except (OSError, IndexError):
         return False
+
+
+def signal_name(number: int) -> str:
+    """``SIGKILL``, or ``signal 99`` where it has no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

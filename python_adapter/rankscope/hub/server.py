@@ -20,12 +20,13 @@ from rankscope import record
 from rankscope.dap.channel import Channel
 from rankscope.dap.front import Front
 from rankscope.errors import UserError
-from rankscope.hub import compiled
+from rankscope.hub import compiled, divergences
 from rankscope.hub.agents import AgentPort
 from rankscope.hub.breakpoints import Table, Wanted
 from rankscope.hub.fleet import Fleet
 from rankscope.hub.job import Job
 from rankscope.hub.kept_member import KeptMember
+from rankscope.hub.pause_limits import PauseLimits
 from rankscope.launch.command import job_argv
 from rankscope.postmortem import kept_run, listing
 from rankscope.wire.link import Endpoint
@@ -59,7 +60,8 @@ class Hub:
         self.wanted = Wanted()
         self.fleet = Fleet(self.endpoint, self.wanted)
         self.wanted.fleet = self.fleet
-        self.fleet.crashes.listeners.append(self._finding)
+        self.fleet.findings.listeners.append(self._finding)
+        self.limits = PauseLimits(self.fleet, self._limits_changed)
         self.job = Job(self.endpoint.job, self.job_file, self.fleet, self._job_ended)
         self.settings: LaunchSettings | None = None
         self._roots: list[tuple[Front, Table]] = []
@@ -88,6 +90,7 @@ class Hub:
             await asyncio.gather(*(front.channel.close() for front in list(self.fronts)), return_exceptions=True)
             watch.cancel()
             await asyncio.gather(watch, return_exceptions=True)
+            self.limits.close()
             self.fleet.close()
             await self._agents.close()
             self._end_record()
@@ -160,9 +163,13 @@ class Hub:
         if self.root is not None:
             self.root.finding(finding)
 
+    def _limits_changed(self) -> None:
+        if self.root is not None:
+            self.root.ranks_changed()
+
     async def open_record(self, place: str, base: Path) -> None:
         """Present a run that is over as it was when it failed. Raises :class:`UserError`."""
-        folder = listing.find(place if place != "newest" else "", base)
+        folder = listing.find(place if place != "newest" else "", base, with_dumps=True)
         run = await asyncio.to_thread(kept_run.open_run, folder)
         for problem in run.problems:
             self.fleet.notice("warning", problem)
@@ -188,6 +195,7 @@ class Hub:
             "release_after": settings.release_after,
             "start_wait": settings.start_wait,
             "raise_timeouts": settings.raise_timeouts,
+            "sync": divergences.for_job(settings.sync_check, _base(settings)),
         }
         self.endpoint = Endpoint(**{**self.endpoint.__dict__, **changes})
         self.fleet.endpoint = self.endpoint
@@ -195,6 +203,7 @@ class Hub:
         self.fleet.ranks = settings.ranks
         self.fleet.crashes.policy = settings.post_mortem
         self.fleet.crashes.limit = settings.post_mortem_timeout
+        self.fleet.hangs.after = settings.hang_after
         self.job_file.unlink(missing_ok=True)
         self.endpoint.save(self.job_file)
 
@@ -214,6 +223,7 @@ class Hub:
         finally:
             self._is_restarting = False
         self.fleet.forget_run()
+        self.apply(self.settings)  # what the last run found is known now
         launcher, _ = self._roots[0]
         await self.job.launch(self.settings, launcher)
 
@@ -222,15 +232,17 @@ class Hub:
             "job": self.endpoint.job,
             "name": settings.name,
             "command": job_argv(settings),
+            "cwd": settings.cwd,
+            "pathMappings": [[mapping.local, mapping.remote] for mapping in settings.path_mappings],
             "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
             "rankscope": rankscope.__version__,
             "python": platform.python_version(),
             "hub": {"pid": os.getpid(), "editor": self.editor, "host": socket.gethostname()},
         }
-        base = Path(settings.workspace_folders[0] if settings.workspace_folders else settings.cwd or Path.cwd())
         try:
-            self._record = record.begin(base, settings.name, self._about)
-            self.fleet.crashes.begin(self._record)
+            self._record = record.begin(_base(settings), settings.name, self._about)
+            self.fleet.findings.begin(self._record)
+            self.fleet.crashes.begin(self._record, settings.record_max_mb << 20)
         except OSError as e:
             self.fleet.notice("info", f"no record is kept of this run: {e}")
 
@@ -248,3 +260,8 @@ class Hub:
             front.job_ended(code)
         if self.root is not None:
             self.root.job_ended(code)
+
+
+def _base(settings: LaunchSettings) -> Path:
+    """The folder below which the record is kept."""
+    return Path(settings.workspace_folders[0] if settings.workspace_folders else settings.cwd or Path.cwd())

@@ -17,6 +17,8 @@ _T = TypeVar("_T")
 CONSOLES = ("internalConsole", "integratedTerminal", "externalTerminal")
 POST_MORTEM = ("pause", "capture", "off")
 SESSIONS = ("auto", "perRank", "perGroup", "single")
+SYNC_WHAT = ("parameters", "buffers", "gradients", "optimizer", "rng")
+SYNC_BATCHES = ("different", "same")
 
 # What VS Code and other clients add for themselves.
 _OF_CLIENT = re.compile(
@@ -31,6 +33,18 @@ class PathMapping:
 
     local: str
     remote: str
+
+
+@dataclass(frozen=True)
+class SyncSettings:
+    """What of the ranks is compared after optimizers' steps. ``interval`` 0: ``SYNC_CHECK_INTERVAL``, else 100."""
+
+    interval: int = 0
+    what: list[str] = field(default_factory=lambda: list(SYNC_WHAT))
+    tolerance: float = 0.0
+    batches: str = ""
+    bisect: bool = False
+    timeout: float = 60.0
 
 
 @dataclass(frozen=True)
@@ -52,6 +66,8 @@ class LaunchSettings:
     sessions: str = "auto"
     max_sessions: int = 64
     stop_on_entry: bool = False
+    stop_together: bool = False
+    barrier_timeout: float = 300.0
     no_debug: bool = False
     just_my_code: bool = True
     path_mappings: list[PathMapping] = field(default_factory=list)
@@ -61,6 +77,9 @@ class LaunchSettings:
     record: str = ""
     post_mortem: str = "capture"
     post_mortem_timeout: float = 1800.0
+    record_max_mb: int = 1000
+    hang_after: float = 30.0
+    sync_check: SyncSettings | None = None
     workspace_folders: list[str] = field(default_factory=list)
 
     @classmethod
@@ -88,6 +107,8 @@ class LaunchSettings:
             sessions=read.take("sessions", _one_of(SESSIONS), "auto"),
             max_sessions=read.take("maxSessions", _count, 64),
             stop_on_entry=read.take("stopOnEntry", _flag, False),
+            stop_together=read.take("stopTogether", _flag, False),
+            barrier_timeout=read.take("barrierTimeout", _seconds, 300.0),
             no_debug=read.take("noDebug", _flag, False),
             just_my_code=read.take("justMyCode", _flag, True),
             path_mappings=read.take("pathMappings", _mappings, []),
@@ -97,6 +118,9 @@ class LaunchSettings:
             record=read.take("record", _text, ""),
             post_mortem=read.take("postMortem", _one_of(POST_MORTEM), "capture"),
             post_mortem_timeout=read.take("postMortemTimeout", _seconds, 1800.0),
+            record_max_mb=read.take("recordMaxMB", _count, 1000),
+            hang_after=read.take("hangAfter", _seconds_or_none, 30.0),
+            sync_check=read.take("syncCheck", _sync, None),
             workspace_folders=[*([folder] if folder else []), *(f for f in folders if f != folder)],
         )
         read.refuse_the_rest()
@@ -200,6 +224,50 @@ def _count(value: Any) -> int:
 def _seconds(value: Any) -> float:
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value <= 86400:
         raise ValueError(f"{value!r} is no number of seconds between 0 and 86400")
+    return float(value)
+
+
+def _seconds_or_none(value: Any) -> float:
+    """The same, or 0: never."""
+    return 0.0 if value == 0 and not isinstance(value, bool) else _seconds(value)
+
+
+def _sync(value: Any) -> SyncSettings | None:
+    """``true`` or an object; ``false`` is none."""
+    if isinstance(value, bool):
+        return SyncSettings() if value else None
+    if not isinstance(value, dict):
+        raise ValueError(f"{value!r} is neither true, false nor an object")
+    readers: dict[str, Callable[[Any], Any]] = {
+        "interval": _count,
+        "what": _sync_what,
+        "tolerance": _tolerance,
+        "batches": _one_of(SYNC_BATCHES),
+        "bisect": _flag,
+        "timeout": _seconds,
+    }
+    read: dict[str, Any] = {}
+    for key, item in value.items():
+        if key not in readers:
+            raise ValueError(f"it has no '{key}'")
+        try:
+            read[key] = readers[key](item)
+        except ValueError as e:
+            raise ValueError(f"'{key}': {e}") from e
+    return SyncSettings(**read)
+
+
+def _sync_what(value: Any) -> list[str]:
+    words = _texts(value)
+    unknown = [word for word in words if word not in SYNC_WHAT]
+    if unknown or not words:
+        raise ValueError(f"{unknown[0] if unknown else value!r} is none of {', '.join(SYNC_WHAT)}")
+    return words
+
+
+def _tolerance(value: Any) -> float:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < float("inf"):
+        raise ValueError(f"{value!r} is no number of at least 0")
     return float(value)
 
 

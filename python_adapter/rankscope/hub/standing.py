@@ -95,7 +95,7 @@ class Standing:
 
     def reports(self) -> list[dict[str, Any]]:
         """Every line breakpoint, as ``rankscope/breakpoints`` answers."""
-        return [self._report(entry) for entry in self._wanted.all() if entry.kind == LINE]
+        return [self._report(entry) for entry in self._wanted.all() if entry.kind == LINE and entry.only is None]
 
     def _report(self, entry: Breakpoint) -> dict[str, Any]:
         merged = self._merge(entry)
@@ -105,6 +105,7 @@ class Standing:
             "path": entry.where,
             "line": entry.line,
             "ranks": "" if entry.condition.ranks is None else entry.condition.ranks.text,
+            "isBarrier": entry.condition.is_barrier,
             "error": entry.error
             or ("; ".join(merged.reasons) if is_bound_nowhere else self._compiled_text(entry, merged)),
             "joined": list(merged.answers),
@@ -138,11 +139,11 @@ class Standing:
         ]
         answers = {member.id: self._wanted.answer(entry, member) for member in joined}
         unanswered = sum(answer is None for answer in answers.values())
-        return _Merged(answers, unanswered + _expected(entry, joined))
+        return _Merged(answers, unanswered + len(still_to_join(entry, joined)))
 
 
-def _expected(entry: Breakpoint, joined: list[Member]) -> int:
-    """How many ranks of the worlds that have begun to join are missing yet."""
+def still_to_join(entry: Breakpoint, joined: Iterable[Member]) -> list[tuple[str, int]]:
+    """Group and rank of those that an entry concerns, that are not there, of the worlds that have begun to join."""
     worlds: dict[str, int] = {}
     here: set[tuple[str, int | None]] = set()
     for member in joined:
@@ -150,13 +151,12 @@ def _expected(entry: Breakpoint, joined: list[Member]) -> int:
         if facts.role == "rank" and facts.world_size:
             worlds[facts.group] = max(worlds.get(facts.group, 0), facts.world_size)
             here.add((facts.group, facts.rank))
-    ranks = entry.condition.ranks
-    return sum(
-        (group, rank) not in here
-        and (ranks is None or ranks.contains(RankFacts(group=group, rank=rank, is_final=True)) is True)
+    return [
+        (group, rank)
         for group, size in worlds.items()
         for rank in range(size)
-    )
+        if (group, rank) not in here and entry.may_stop(RankFacts(group=group, rank=rank, is_final=True))
+    ]
 
 
 def _summary(merged: _Merged) -> str:

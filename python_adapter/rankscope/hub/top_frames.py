@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankscope.dap.messages import DapError
 from rankscope.hub.run_control import main_stop
+from rankscope.hub.stacks import kind_of
 
 if TYPE_CHECKING:
     from rankscope.hub.member import Member
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 SECONDS = 0.5
 _LEVELS = 50
-_LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python3.")
 
 TopFrame = dict[str, Any]
 
@@ -60,16 +60,19 @@ async def _running(member: Member) -> TopFrame | None:
 async def _stopped(member: Member) -> TopFrame | None:
     """Of the thread that stopped: where its breakpoint is, else the innermost frame that is no library's."""
     thread = main_stop(member)
-    is_hit = bool(member.stopped[thread].get("hitBreakpointIds"))
     ask = {"threadId": thread, "startFrame": 0, "levels": _LEVELS}
-    frames = (await member.debug("stackTrace", ask, timeout=SECONDS)).get("stackFrames") or []
-    own = frames if is_hit else [frame for frame in frames if not _is_library(frame)]
+    own = own_frames(member, (await member.debug("stackTrace", ask, timeout=SECONDS)).get("stackFrames") or [])
     if not own:
         return None
     path = (own[0].get("source") or {}).get("path") or ""
     return {"name": str(own[0].get("name", "")), "path": path, "line": int(own[0].get("line") or 0), "call": ""}
 
 
+def own_frames(member: Member, frames: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of the stack of the thread that stopped: from its breakpoint on, else those that are no library's."""
+    is_hit = bool(member.stopped[main_stop(member)].get("hitBreakpointIds"))
+    return frames if is_hit else [frame for frame in frames if not _is_library(frame)]
+
+
 def _is_library(frame: dict[str, Any]) -> bool:
-    path = (frame.get("source") or {}).get("path") or ""
-    return not path or path.startswith("<") or any(folder in path for folder in _LIBRARIES)
+    return kind_of((frame.get("source") or {}).get("path") or "") == "library"

@@ -13,9 +13,7 @@ from typing import Any
 from rankscope import journal
 from rankscope.postmortem.kept_run import FINDINGS
 from rankscope.postmortem.repair import repaired_finding
-from rankscope.record import RUNS
-
-_HIDDEN = RUNS.parent / "hidden.json"
+from rankscope.record import HIDDEN, RUNS, ignored_tensors
 
 Finding = dict[str, Any]
 Signature = tuple[Any, ...]
@@ -39,7 +37,7 @@ class Run:
 def signature(workspace: Path) -> Signature:
     """Changes when there is anything to read anew. Costs a listing and two looks."""
     folder = _newest(workspace)
-    files = [workspace / _HIDDEN, *([] if folder is None else [folder / FINDINGS, folder / "run.json"])]
+    files = [workspace / HIDDEN, *([] if folder is None else [folder / FINDINGS, folder / "run.json"])]
     return (folder, *(_stamp(file) for file in files))
 
 
@@ -54,10 +52,9 @@ def newest_run(workspace: Path) -> Run | None:
     for number, entry in enumerate(found.entries):
         finding = repaired_finding(entry)
         last[str(entry.get("id") or f"#{number}")] = finding
-    hidden = _json(workspace / _HIDDEN)
+    hidden = _json(workspace / HIDDEN)
     until = _number(hidden.get("until")) if hidden.get("run") == folder.name else -1.0
-    tensors = hidden.get("tensors")
-    ignored = tensors if isinstance(tensors, list) else []
+    ignored = ignored_tensors(workspace)
     kept = [one for one in last.values() if one["at"] > until and (tensor_of(one) or None) not in ignored]
     dropped = [f"{found.dropped} older findings were dropped when the record was full."] if found.dropped else []
     return Run(folder, about, tuple(kept), (*found.problems, *dropped))
@@ -72,9 +69,7 @@ def clear(workspace: Path) -> None:
 
 def ignore_tensor(workspace: Path, name: str) -> None:
     """Show no finding about this tensor, of this and later runs. Raises ``OSError``."""
-    tensors = _json(workspace / _HIDDEN).get("tensors")
-    known = [one for one in tensors if isinstance(one, str)] if isinstance(tensors, list) else []
-    _hide(workspace, tensors=sorted({*known, name}))
+    _hide(workspace, tensors=sorted({*ignored_tensors(workspace), name}))
 
 
 def tensor_of(finding: Finding) -> str:
@@ -85,7 +80,7 @@ def tensor_of(finding: Finding) -> str:
 
 
 def _hide(workspace: Path, **changes: str | float | Sequence[str]) -> None:
-    file = workspace / _HIDDEN
+    file = workspace / HIDDEN
     new = file.with_suffix(".new")
     new.write_text(json.dumps({**_json(file), **changes}, indent=2) + "\n")
     new.replace(file)

@@ -48,9 +48,10 @@ def runs(base: Path) -> list[Run]:
     return [_run(folder) for folder in sorted(folders, reverse=True)]
 
 
-def find(place: str, base: Path) -> Path:
+def find(place: str, base: Path, *, with_dumps: bool = False) -> Path:
     """The folder of a run: a path, a name in ``.rankscope/runs``, or empty for the newest that keeps a failure.
 
+    ``with_dumps``: a newest one that keeps dumps, and not only what was found.
     Raises :class:`UserError` ``no-such-run``.
     """
     if place:
@@ -59,7 +60,7 @@ def find(place: str, base: Path) -> Path:
                 return folder
         raise UserError("no-such-run", f"There is no run '{place}'.", "'rankscope runs' lists them.")
     for run in runs(base):
-        if run.has_failure:
+        if run.has_failure and (not with_dumps or any((run.folder / DUMPS).glob("*.msgpack"))):
             return run.folder
     raise UserError("no-such-run", f"No run in {base / RUNS} keeps a failure.", "'rankscope runs' lists them.")
 

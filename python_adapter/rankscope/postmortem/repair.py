@@ -23,6 +23,8 @@ def repaired_finding(finding: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {name: _text(finding.get(name)) for name in _TEXTS_OF_FINDING}
     found |= {name: number if _is_int(number := finding.get(name)) else 0 for name in ("line", "episode")}
     found |= {name: finding.get(name) is True for name in ("isFirst", "isEcho")}
+    details = _dict(finding.get("details"))
+    found["details"] = {**details, "text": _text(details.get("text"))}
     return {**finding, **found, "at": _time(finding.get("at"))}
 
 

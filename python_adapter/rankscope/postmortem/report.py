@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rankscope.errors import UserError
+from rankscope.postmortem import text
 from rankscope.postmortem.kept_run import Kept, KeptRun, open_run
 
 _SOURCE_LINES = 4
@@ -22,9 +23,9 @@ def write(folder: Path, target: Path) -> None:
     if not run.kept and not run.findings:
         hint = " ".join(run.problems) or "Only runs in which something failed have a report."
         raise UserError("no-failure", f"'{folder}' keeps no failure.", hint)
-    text = render(folder, run)
+    html = render(folder, run)
     try:
-        target.write_text(text, encoding="utf-8")
+        target.write_text(html, encoding="utf-8")
     except OSError as e:
         raise UserError("cannot-write", f"'{target}' cannot be written: {e.strerror or e}.") from e
 
@@ -42,6 +43,7 @@ def render(folder: Path, run: KeptRun) -> str:
         about=_run_file(folder),
         problems=run.problems,
         failures=_failures(run.findings),
+        hangs=text.hangs(run),
         processes=processes,
         stacks=_merged(processes),
         failed=next((process for process in processes if process["failed"]), None),

@@ -38,11 +38,19 @@ def post_mortem(run: KeptRun) -> Iterator[str]:
         yield "where the others were at that moment:"
         for kept in others:
             yield f"  {kept.about.get('label')}: {_where(kept.load())}"
+    for hang in hangs(run):
+        yield f"{hang['kind']}: {hang['text']}" + (f" ({hang['how']})" if hang["how"] else "")
+        yield from (f"  {line}".rstrip() for line in without_escapes(hang["details"]["text"]).splitlines()[1:])
     followed = [f for f in run.findings if f.get("kind") == "crash" and not f.get("isFirst")]
     if followed:
         yield "what followed:"
         for finding in followed:
             yield f"  {finding.get('label')}: {finding.get('text')}"
+
+
+def hangs(run: KeptRun) -> list[dict[str, Any]]:
+    """The findings of ranks that waited for each other, or disagreed."""
+    return [finding for finding in run.findings if finding.get("kind") in ("hang", "mismatch")]
 
 
 def _failed(kept: Kept) -> Iterator[str]:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+from rankscope.tensors import device_kernel
 from rankscope.tensors.pieces import pieces
 
 _BYTES = 1 << 25
@@ -93,9 +94,13 @@ def _device_sum(array: Any, until: float) -> Any:
     """The bits of each element mixed with its position, summed up modulo 2**64; ``None`` when the time was over."""
     torch: Any = sys.modules["torch"]
     flat = torch.view_as_real(array.resolve_conj()) if array.is_complex() else array
+    if flat.is_contiguous():
+        total = device_kernel.sum_of(_as_integers(torch, flat).reshape(-1), _ODD, _OTHER_ODD)
+        if total is not None:
+            return total
     total, start = torch.zeros((), dtype=torch.int64, device=array.device), 0
     for piece in pieces(flat, _DEVICE_PIECE):
-        bits = piece.contiguous().view(getattr(torch, f"int{8 * piece.element_size()}")).long()
+        bits = _as_integers(torch, piece.contiguous()).long()
         place = torch.arange(start, start + len(bits), device=array.device, dtype=torch.int64)
         mixed = (bits ^ (place * _ODD)) * _OTHER_ODD
         mixed = (mixed ^ (mixed >> 32)) * _ODD
@@ -104,3 +109,7 @@ def _device_sum(array: Any, until: float) -> Any:
         if time.monotonic() > until:
             return None
     return total
+
+
+def _as_integers(torch: Any, array: Any) -> Any:
+    return array.view(getattr(torch, f"int{8 * array.element_size()}"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections import deque
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class Endpoint:
     """Where a job's hub listens and how the job is run; kept in a 0600 file, never in argv or a log.
 
     ``release_after`` and ``start_wait`` are seconds. ``faults`` is a folder of the hub's host: see :func:`fault_file`.
+    ``sync`` says what of the ranks is compared: see :mod:`rankscope.checks.zero_code`.
     """
 
     job: str
@@ -42,6 +43,7 @@ class Endpoint:
     raise_timeouts: bool = True
     hub_pid: int = 0
     faults: str = ""
+    sync: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, text: str | bytes) -> Endpoint:

@@ -6,7 +6,7 @@ unknown message makes :func:`decode` return ``None`` and is refused by the calle
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 VERSION = 1
@@ -137,6 +137,31 @@ class FailedDump(Message):
 
 
 @dataclass(slots=True)
+class Waits(Message):
+    """What this member waits in: one entry a group, send or receive; empty when nothing holds it up any more.
+
+    ``world`` tells its process groups' world from others of the job, ``rank`` is its global rank in it. An entry has
+    ``group``, ``desc``, ``ranks`` (a rank set), ``op``, ``seq``, ``sizes``, ``dtypes``, ``peer`` (global rank, -1: any;
+    ``None``: a collective), ``tag`` and ``age`` (seconds).
+    """
+
+    world: str = ""
+    rank: int = -1
+    waits: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Diverged(Message):
+    """A tensor is not the same on ranks that ought to have it alike; told by the first rank of the group.
+
+    ``about``: ``path``, ``line``, ``name``, ``text``, ``at`` (Unix time), ``ranks`` (deviating, of the teller's world),
+    ``places`` (``rank``, ``path``, ``line``), ``details`` with ``tensor`` and ``step``.
+    """
+
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class Leaving(Message):
     """The process is about to end by itself; ``why`` is the exception that nothing caught, or empty."""
 
@@ -225,8 +250,8 @@ class Dap(Message):
 
 
 def encode(message: Message) -> dict[str, Any]:
-    """The msgpack-ready map of a message."""
-    return {"t": message.kind, **asdict(message)}
+    """The msgpack-ready map of a message. Holds the message's own values, which must not change any more."""
+    return {"t": message.kind, **{name: getattr(message, name) for name in _shape(type(message))}}
 
 
 def decode(raw: dict[str, Any]) -> Message | None:
@@ -234,21 +259,26 @@ def decode(raw: dict[str, Any]) -> Message | None:
     made = _by_kind.get(raw.get("t", ""))
     if made is None:
         return None
-    known = {f.name for f in fields(made)}
-    values = {name: value for name, value in raw.items() if name in known}
-    message = made(**values)
-    for f in fields(made):
-        default = getattr(_defaults(made), f.name)
-        value = getattr(message, f.name)
-        if default is not None and not isinstance(value, (float, int) if isinstance(default, float) else type(default)):
-            raise TypeError(f"{made.kind}.{f.name} is a {type(value).__name__}")
-    return message
+    shape = _shape(made)
+    values = {name: value for name, value in raw.items() if name in shape}
+    for name, value in values.items():
+        kinds = shape[name]
+        if kinds and not isinstance(value, kinds):
+            raise TypeError(f"{made.kind}.{name} is a {type(value).__name__}")
+    return made(**values)
 
 
-_default_of: dict[type[Message], Message] = {}
+_Kinds = tuple[type, ...]
+_shapes: dict[type[Message], dict[str, _Kinds]] = {}
 
 
-def _defaults(made: type[Message]) -> Message:
-    if made not in _default_of:
-        _default_of[made] = made()
-    return _default_of[made]
+def _shape(made: type[Message]) -> dict[str, _Kinds]:
+    """Its fields, and what each may be: as its default is; anything where that is ``None``."""
+    if made not in _shapes:
+        default = made()
+        values = {f.name: getattr(default, f.name) for f in fields(made)}
+        _shapes[made] = {
+            name: () if value is None else (float, int) if isinstance(value, float) else (type(value),)
+            for name, value in values.items()
+        }
+    return _shapes[made]

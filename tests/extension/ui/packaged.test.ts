@@ -60,6 +60,8 @@ describe("The packaged extension", () => {
         await debug.press("Continue");
         await debug.console(/RESULT launcher done/);
         await debug.ended();
+        await source.open("mistake.py"); // the language server brings its libraries along
+        await window.see("a squiggle", window.page.locator(".editor-instance .squiggly-warning"));
       });
     } finally {
       await editor.close();

@@ -7,8 +7,8 @@ export interface Process {
   readonly argv: readonly string[];
 }
 
-/** The editor's own: its server, extension hosts and shells. */
-const EDITOR = /\/\.editor\/|shellIntegration-bash\.sh|^(?:\S*\/)?(?:bash|sh)(?: -[il])*$/;
+/** The editor's own: its server, extension hosts, language server and shells. */
+const EDITOR = /\/\.editor\/|-m rankscope\.lsp$|shellIntegration-bash\.sh|^(?:\S*\/)?(?:bash|sh)(?: -[il])*$/;
 
 function read(pid: string, what: "environ" | "cmdline" | "stat"): string {
   try {

@@ -23,7 +23,7 @@ describe("The Ranks view", () => {
     const hover = await source.hover(FILE, "done");
     assert.match(hover, /Breakpoint of rank 1/);
     assert.match(hover, /world 1.*hit 1×/);
-    await ranks.press(/^world 1/, "Continue Rank");
+    await ranks.press(/^world 1/, "Continue");
     await debug.showConsole();
     await debug.console(/rank 1: last loss/);
     await debug.ended();
@@ -34,12 +34,13 @@ describe("The Ranks view", () => {
     const { source, debug, ranks } = window;
     await source.open(FILE);
     await debug.start("torchrun, long");
+    await ranks.enlarge();
     await ranks.see(/^world 1/, /^(?!.*(breakpoint|paused|step))/);
-    await ranks.press(/^world 1/, "Pause Rank");
+    await ranks.press(/^world 1/, "Pause");
     await ranks.see(/^world 1/, /breakpoint|paused/);
     await ranks.click(/^world 1/);
     await debug.seeStack(/world 1.*PAUSED/i);
-    await ranks.press(/^world 1/, "Continue Rank");
+    await ranks.press(/^world 1/, "Continue");
     await ranks.see(/^world 1/, /^(?!.*(breakpoint|paused|step))/);
   });
 });

@@ -19,11 +19,25 @@ export class Ranks {
     return this.window.page.locator(`${RANKS_PANE} .monaco-list-row`);
   }
 
-  /** Unfold the view, where a person or a small window has folded it. */
+  /** Unfold the view, where a person, a small window or VS Code at the start of a job has folded it. */
   async unfold(): Promise<void> {
     const header = this.window.page.locator(`${RANKS_PANE} > .pane-header`);
     await this.window.see("the Ranks view", header);
-    if ((await header.getAttribute("aria-expanded")) === "false") await header.click();
+    if ((await header.getAttribute("aria-expanded")) === "true") return;
+    // at its left: in the middle there may be a button
+    await header.click({ position: { x: 30, y: 8 } });
+    await this.window.until("the Ranks view to unfold", async () => {
+      return (await header.getAttribute("aria-expanded")) === "true";
+    });
+  }
+
+  /** What `probe` finds in the unfolded view. */
+  private async find<T>(what: string, probe: () => Promise<T | undefined>, ms: number): Promise<T> {
+    const unfolded = async (): Promise<T | undefined> => {
+      await this.unfold();
+      return probe();
+    };
+    return this.window.until(what, unfolded, RANKS_PANE, ms);
   }
 
   /** Drag the upper edge of the view: rows that are out of sight are not on the page. */
@@ -51,25 +65,33 @@ export class Ranks {
 
   /** Wait for a row whose label and description match. */
   async see(label: RegExp, description: RegExp, ms = JOB_MS): Promise<RankRow> {
-    await this.unfold();
-    return this.window.until(
+    return this.find(
       `the rank ${label} to be ${description}`,
       async () => (await this.all()).find((row) => label.test(row.label) && description.test(row.description)),
-      RANKS_PANE,
       ms,
     );
   }
 
   /** Wait for the summary of a job: `4 ranks: 1 paused, 3 in all_reduce`. */
   async summary(text: RegExp, ms = JOB_MS): Promise<string> {
-    await this.unfold();
-    return this.window.until(
+    return this.find(
       `a summary ${text}`,
       async () => {
         const lines = await this.window.page.locator(`${RANKS_PANE} .pane-header`).allInnerTexts();
         return lines.map(plain).find((line) => text.test(line));
       },
-      RANKS_PANE,
+      ms,
+    );
+  }
+
+  /** Wait for the line between the title and the rows. */
+  async message(text: RegExp, ms = JOB_MS): Promise<string> {
+    return this.find(
+      `a message ${text}`,
+      async () => {
+        const lines = await this.window.page.locator(`${RANKS_PANE} .message`).allInnerTexts();
+        return lines.map(plain).find((line) => text.test(line));
+      },
       ms,
     );
   }
@@ -83,6 +105,19 @@ export class Ranks {
     const row = this.rows.filter({ hasText: label }).first();
     await row.hover();
     await row.locator(`.action-label[aria-label^="${button}"]`).click();
+  }
+
+  /** Press a button of the view's title, which shows them under the mouse. */
+  async pressTitle(button: string): Promise<void> {
+    await this.unfold();
+    const header = this.window.page.locator(`${RANKS_PANE} > .pane-header`);
+    await header.hover();
+    await header.locator(`.action-label[aria-label^="${button}"]`).click();
+  }
+
+  /** Open a row's menu. */
+  async openMenu(label: RegExp): Promise<void> {
+    await this.rows.filter({ hasText: label }).first().click({ button: "right" });
   }
 
   /** What the view says when there is no job. */

@@ -10,7 +10,7 @@ import { Window } from "./window.js";
 
 const SIZE = { width: 1400, height: 900 };
 /** Flags with which a browser needs no display, no network and no sandbox of its own. */
-const BROWSER_FLAGS = [
+export const BROWSER_FLAGS = [
   "--no-sandbox",
   "--disable-gpu",
   "--disable-quic",

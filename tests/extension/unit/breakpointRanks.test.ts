@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
-import { readCondition, readRanks, withRanks } from "../../../extension/src/core/breakpointRanks";
+import { readCondition, readRanks, withBarrier, withRanks } from "../../../extension/src/core/breakpointRanks";
 import { OpenString } from "../../../extension/src/core/pythonComment";
 import { RankSetError } from "../../../extension/src/core/rankSet";
 import conditions from "../../support/conditions.json";
@@ -9,13 +9,19 @@ import conditions from "../../support/conditions.json";
 describe("a breakpoint's condition", () => {
   for (const row of conditions) {
     it(`is read as the hub reads it: ${JSON.stringify(row.text)}`, () => {
-      const { expression, ranks } = readCondition(row.text);
-      assert.deepEqual({ expression, ranks: ranks ?? null }, { expression: row.expression, ranks: row.ranks });
+      const { expression, ranks, isBarrier } = readCondition(row.text);
+      assert.deepEqual([expression, ranks ?? null, isBarrier], [row.expression, row.ranks, row.isBarrier ?? false]);
     });
   }
 
   it("is read where there is none", () => {
-    assert.deepEqual(readCondition(undefined), { expression: "", ranks: undefined, rest: "", fault: undefined });
+    assert.deepEqual(readCondition(undefined), {
+      expression: "",
+      ranks: undefined,
+      isBarrier: false,
+      rest: "",
+      fault: undefined,
+    });
   });
 
   it("points at what cannot be read", () => {
@@ -80,6 +86,18 @@ describe("another rank set for a condition", () => {
       assert.equal(withRanks(before, ranks), after);
     });
   }
+
+  it("leaves a barrier one", () => {
+    assert.equal(withRanks("x  # @0 barrier", "0-3"), "x  # @0-3 barrier");
+    assert.equal(withRanks("# @0 barrier", undefined), "True  # @all barrier");
+  });
+
+  it("is a barrier's, or not", () => {
+    assert.equal(withBarrier(undefined, true), "True  # @all barrier");
+    assert.equal(withBarrier("x > 1  # @actor/0", true), "x > 1  # @actor/0 barrier");
+    assert.equal(withBarrier("x > 1  # @actor/0 barrier", false), "x > 1  # @actor/0");
+    assert.equal(withBarrier("True  # @all barrier", false), "True  # @all");
+  });
 
   it("is refused where a string does not end", () => {
     assert.throws(() => withRanks("x == 'abc", "2"), OpenString);

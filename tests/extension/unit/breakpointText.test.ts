@@ -74,6 +74,23 @@ describe("the text behind a line", () => {
   });
 });
 
+describe("a barrier", () => {
+  it("is said behind the line, with those it waits for while somebody is held there", () => {
+    const bound = { ranks: "all", isBarrier: true, joined: actors.map(({ id }) => id), verified: [] };
+    const text = lineText(shown("# @all barrier", bound), [], job);
+    assert.deepEqual(text, { text: "@all barrier · bound on 0 of 4", tone: "quiet" });
+    const held = actors.slice(2).map((each) => ({ ...each, barrier: ["actor 0", "actor 1"] }));
+    const here = lineText(shown("# @all barrier"), held, job);
+    assert.equal(here?.text, "◀ actor 2, actor 3 · waits for actor 0, actor 1 │ @all barrier");
+  });
+
+  it("may be one by its mode, which only the hub sees", () => {
+    const [breakpoint] = shown(undefined, { ranks: "all", isBarrier: true });
+    assert.deepEqual([breakpoint?.ranks, breakpoint?.isBarrier], ["all", true]);
+    assert.match(hoverLines(shown("# @0-3 barrier"), [], undefined)[0] ?? "", /^Barrier of ranks 0 to 3|^Barrier of /);
+  });
+});
+
 describe("the icon beside a breakpoint", () => {
   const rows: [string, string][] = [
     ["2", "2"],

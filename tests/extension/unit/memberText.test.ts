@@ -24,6 +24,32 @@ describe("the description of a member", () => {
       ),
     ],
     ["paused · goes on in 5 s", text.describe({ ...paused(member(), "pause"), heldSeconds: 30 }, { age: 25 })],
+    [
+      "in all_reduce, waits for 3 · step pending · train.py:42",
+      text.describe(member({ pending: { action: "next", waitsFor: ["actor 3 · node-0"] } }), {
+        frame: frame({ call: "all_reduce" }),
+      }),
+    ],
+    [
+      "pause pending · train.py:42 in step",
+      text.describe(member({ pending: { action: "pause", waitsFor: [] } }), { frame: frame() }),
+    ],
+    ["on the way to the cursor", text.describe(member({ pending: { action: "runToCursor", waitsFor: [] } }))],
+    [
+      "at barrier, waits for 1, critic 0 · train.py:42 in step",
+      text.describe({ ...paused(member()), barrier: ["actor 1", "critic 0"] }, { frame: frame() }),
+    ],
+    [
+      "waits for actor 2 in all_reduce (#7 of default_pg) · train.py:42",
+      text.describe(member({ stuck: "waits for actor 2 in all_reduce (#7 of default_pg)" }), {
+        frame: frame({ call: "all_reduce" }),
+      }),
+    ],
+    [
+      "3 wait for it in all_reduce (#7 of default_pg) · train.py:42",
+      text.describe(member({ stuck: "3 wait for it in all_reduce (#7 of default_pg)" }), { frame: frame() }),
+    ],
+    ["train.py:42 in step · breakpoint", text.describe({ ...paused(member()), stuck: "waits" }, { frame: frame() })],
     ["starting", text.describe(member({ state: "starting" }))],
     ["exited", text.describe(member({ state: "exited" }), { frame: frame() })],
     ["exited: killed by SIGKILL", text.describe(member({ state: "exited", ending: "killed by SIGKILL" }))],
@@ -57,6 +83,7 @@ describe("a member", () => {
   it("has the words of the menus' `when` clauses", () => {
     assert.equal(text.contextOf(member()), "rank running");
     assert.equal(text.contextOf(paused(driver())), "driver paused");
+    assert.equal(text.contextOf(member({ pending: { action: "pause", waitsFor: [] } })), "rank pending");
     assert.equal(text.contextOf(member({ role: "child", state: "crashed" })), "child ended");
     assert.equal(text.contextOf(member({ isGreyed: true })), "rank greyed");
     assert.equal(text.contextOf(member({ isGreyed: true, state: "exited" })), "rank ended");

@@ -51,6 +51,14 @@ describe("the tree of ranks", () => {
     ]);
   });
 
+  it("says of a group that stopped together how far apart", () => {
+    const members = ranks(2).map((each) => paused(each));
+    const skews = { actor: { milliseconds: 42.7, stopped: 2, size: 2 } };
+    assert.equal(tree({ ...job(members), skews })[0], "actor: 2 ranks · stopped within 43 ms");
+    const some = { actor: { milliseconds: 5, stopped: 1, size: 2 } };
+    assert.equal(tree({ ...job(members), skews: some })[0], "actor: 2 ranks · 1 of 2 stopped within 5 ms");
+  });
+
   it("has nodes where the job has several", () => {
     const on = (rank: number, node: number): Member =>
       member({ rank, node, host: `host-${node}`, label: `actor ${rank} · node-${node}` });
@@ -148,6 +156,16 @@ describe("the summary", () => {
     assert(first);
     const frames = Object.fromEntries(others.map(({ id }) => [id, frame({ call: "all_reduce" })]));
     assert.equal(summary([driver(), paused(first), ...others], frames), "4 ranks: 1 paused, 3 in all_reduce");
+  });
+
+  it("counts who has yet to stop by itself", () => {
+    const [first, second] = ranks(2);
+    assert(first && second);
+    const pending = { ...second, pending: { action: "pause", waitsFor: [] } };
+    const frames = { [second.id]: frame({ call: "all_reduce" }) };
+    assert.equal(summary([paused(first), pending], frames), "2 ranks: 1 paused, 1 pending");
+    const held = { ...paused(first), barrier: ["actor 1"] };
+    assert.equal(summary([held, pending], frames), "2 ranks: 1 at barrier, 1 pending");
   });
 
   it("counts every state, and calls beyond three together", () => {

@@ -10,7 +10,7 @@ import pytest
 
 from rankscope.agent import hits
 from rankscope.errors import UserError
-from rankscope.hub.conditions import Condition, exception_names, log_message, spelled, split_comment
+from rankscope.hub.conditions import Condition, exception_names, log_message, spelled, split_barrier, split_comment
 from rankscope.ranks import RankFacts, RankSet
 
 TABLE: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "support" / "conditions.json").read_text())
@@ -20,7 +20,8 @@ TABLE: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "support" 
 def test_the_extension_reads_conditions_alike(row: dict[str, Any]) -> None:
     text, comment = split_comment(row["text"])
     assert ("" if text == "True" else text) == row["expression"]
-    assert (comment[1:].strip() if comment.startswith("@") else None) == row["ranks"]
+    ranks, is_barrier = split_barrier(comment[1:].strip()) if comment.startswith("@") else (None, False)
+    assert (ranks, is_barrier) == (row["ranks"], row.get("isBarrier", False))
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,10 @@ def test_names_and_modes() -> None:
     assert heads is not None and heads.contains(RankFacts(rank=4, is_final=True))
     assert str(Condition.parse(None, mode="firstOfNode").ranks) == "local:0"
     assert str(Condition.parse("# @3", mode="rank0").ranks) == "3"
+    barrier = Condition.parse("# @0-3", mode="barrier")
+    assert (str(barrier.ranks), barrier.is_barrier) == ("0-3", True)
+    assert str(Condition.parse(None, mode="barrier").ranks) == "all"
+    assert not Condition.parse("# @barrier", names={"barrier": "0"}).is_barrier
     with pytest.raises(UserError, match="Mode 'some'"):
         Condition.parse(None, mode="some")
 

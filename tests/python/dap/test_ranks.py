@@ -194,6 +194,7 @@ def test_breakpoints_say_who_has_them_and_whom_they_stopped() -> None:
                 "path": TRAIN,
                 "line": 10,
                 "ranks": "",
+                "isBarrier": False,
                 "error": "",
                 "joined": [zero.id, one.id],
                 "verified": [zero.id, one.id],

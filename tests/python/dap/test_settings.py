@@ -11,7 +11,7 @@ import pytest
 
 from rankscope.errors import UserError
 from rankscope.hub import settings as settings_module
-from rankscope.hub.settings import LaunchSettings, PathMapping
+from rankscope.hub.settings import LaunchSettings, PathMapping, SyncSettings
 
 
 def launch(**arguments: Any) -> LaunchSettings:
@@ -68,7 +68,18 @@ def test_null_removes_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"rankSets": {"a": "b"}}, "'rankSets.a': Rank set 'b'"),
         ({"rankSets": {"a": "a"}}, "'rankSets.a': .*defined by itself"),
         ({"releaseAfter": 0}, "'releaseAfter': 0 is no number of seconds"),
+        ({"hangAfter": -1}, "'hangAfter': -1 is no number of seconds"),
+        ({"hangAfter": False}, "'hangAfter': False is no number of seconds"),
         ({"startWait": True}, "'startWait': True is no number"),
+        ({"syncCheck": "often"}, "'syncCheck': 'often' is neither true, false nor an object"),
+        ({"syncCheck": {"every": 5}}, "'syncCheck': it has no 'every'"),
+        ({"syncCheck": {"interval": 0}}, "'syncCheck': 'interval': 0 is no number of at least 1"),
+        ({"syncCheck": {"what": ["weights"]}}, "'syncCheck': 'what': 'weights' is none of parameters, buffers"),
+        ({"syncCheck": {"what": []}}, r"'what': \[\] is none of"),
+        ({"syncCheck": {"tolerance": -1}}, "'tolerance': -1 is no number of at least 0"),
+        ({"syncCheck": {"tolerance": float("nan")}}, "'tolerance': nan is no number of at least 0"),
+        ({"syncCheck": {"batches": "all"}}, "'batches': 'all' is none of different, same"),
+        ({"syncCheck": {"bisect": 1}}, "'bisect': 1 is neither true nor false"),
         ({"maxSessions": 0}, "'maxSessions': 0 is no number of at least 1"),
         ({"pathMappings": [{"localRoot": "/a"}]}, "'pathMappings': .* has not both"),
         ({"module": "m"}, "'command': module and command exclude each other"),
@@ -80,6 +91,18 @@ def test_a_bad_value_names_its_key(arguments: Any, says: Any) -> None:
     with pytest.raises(UserError, match=says) as caught:
         launch(**arguments)
     assert caught.value.code == "bad-launch"
+
+
+def test_the_sync_check_is_read() -> None:
+    assert launch().sync_check is None
+    assert launch(syncCheck=False).sync_check is None
+    assert launch(syncCheck=True).sync_check == SyncSettings()
+    given = {"interval": 7, "what": ["rng"], "tolerance": 1, "batches": "same", "bisect": True, "timeout": 5}
+    assert launch(syncCheck=given).sync_check == SyncSettings(7, ["rng"], 1.0, "same", True, 5.0)
+    schema = DEBUGGER["launch"]["properties"]["syncCheck"]["properties"]
+    assert set(schema) == set(given)
+    assert tuple(schema["what"]["items"]["enum"]) == settings_module.SYNC_WHAT
+    assert tuple(schema["batches"]["enum"]) == settings_module.SYNC_BATCHES
 
 
 def test_a_program_that_is_not_there() -> None:

@@ -40,6 +40,10 @@ class Transcript:
     def _line(self, name: str, text: str) -> None:
         self._step.setdefault(name, []).append(f"{name} {text}")
 
+    def say(self, session: Session, text: str) -> None:
+        """Note something else that a session said or was told."""
+        self._line(session.name, text)
+
     async def note(self, text: str) -> None:
         """End a step once everything on the way has been heard; ``text`` says what the test does next."""
         for session in self._sessions:

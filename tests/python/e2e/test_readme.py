@@ -20,7 +20,7 @@ README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 COMMANDS = [line for kind, text in BLOCKS if kind == "sh" for line in text.splitlines()]
 PROGRAMS = [text for kind, text in BLOCKS if kind == "python"]
-SHOWN = [line for kind, text in BLOCKS if kind == "text" for line in text.splitlines()]
+SHOWN = next(text for kind, text in BLOCKS if kind == "text").splitlines()
 
 
 def codes_in(tree: ast.AST) -> set[str]:

@@ -1,13 +1,16 @@
 """A hub whose members are objects of this process: fronts are tested without processes, at full speed.
 
 ``FakeMember`` answers as debugpy does, as far as a front can tell. What was asked of it
-is in ``asked``; ``delay`` and ``silent`` make it slow or mute.
+is in ``asked``; ``silent`` makes it mute, ``is_blocked`` slow.
 """
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import json
 import socket
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +20,10 @@ from rankscope.dap.front import Front
 from rankscope.dap.messages import DapError
 from rankscope.hub.breakpoints import Wanted
 from rankscope.hub.crashes import Crashes
+from rankscope.hub.findings import Findings
+from rankscope.hub.hangs import Hangs
+from rankscope.hub.pause_limits import PauseLimits
+from rankscope.hub.run_control import RunControl
 from rankscope.hub.settings import LaunchSettings
 from rankscope.ranks import RankFacts, RankSet
 from support.dap_client import Session
@@ -36,21 +43,27 @@ class FakeMember:
         self.state_when_running = "running"
         self.is_armed = self.is_greyed = False
         self.is_live = True
+        self.is_local = False
         self.incarnation = 0
         self.ending = ""
         self.top: dict[str, Any] | None = {"name": "step", "path": "/code/train.py", "line": 9, "call": "all_reduce"}
+        frames = [{"name": "all_reduce", "path": "/code/train.py", "line": 9}]
+        self.stacks: Any = {"threads": [{"thread": "MainThread", "ident": 1, "is_main": True, "frames": frames}]}
         self.stopped: dict[int, dict[str, Any]] = {}
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.sent: list[Any] = []
         self.silent: set[str] = set()
+        self.is_blocked = False  # in a C call: it takes a pause or step, and stops later
         self.refused_lines: set[int] = set()
         self.copies: dict[str, list[str]] = {}
         self.lines: dict[str, list[dict[str, Any]]] = {}
         self.functions: list[dict[str, Any]] = []
         self.exceptions: dict[str, Any] = {}
         self.variables = {"loss": "0.25", "step": "3"}
+        self.limits: list[dict[str, Any]] = []
+        self.answers: dict[str, Any] = {}  # to what is compared, by expression
         self._fleet = fleet
-        self._breakpoint_ids = 0
+        self._breakpoint_ids = self._numbers = 0
         self._arming = asyncio.Lock()
 
     @property
@@ -105,12 +118,27 @@ class FakeMember:
     async def ask(self, what: str, arguments: dict[str, Any], *, timeout: float = 3.0) -> dict[str, Any]:
         if what in self.silent:
             raise asyncio.TimeoutError
+        if what == "lookup":
+            return dict(self.answers.get(arguments["expression"], {"call": "all_reduce"}))
+        if what == "limits":
+            return {"limits": self.limits}
         if what == "top":
             return {"frame": self.top}
         if what == "paths":
             return {"found": {one["path"]: self.copies.get(one["path"], [one["path"]]) for one in arguments["paths"]}}
-        frames = [{"name": "all_reduce", "path": "/code/train.py", "line": 9}]
-        return {"threads": [{"thread": "MainThread", "ident": 1, "is_main": True, "frames": frames}]}
+        return dict(self.stacks)
+
+    async def replied(self, begin: Callable[[int], Awaitable[object]], *, timeout: float) -> Any:
+        """The answer to what ``begin`` evaluates here; ``silent`` with ``reply`` it stays out."""
+        number = self._numbers = self._numbers + 1
+        await begin(number)
+        if "reply" in self.silent:
+            await asyncio.sleep(timeout)
+            raise asyncio.TimeoutError
+        head = f".start({number}, "
+        start = next(asked["expression"] for _, asked in self.asked if head in asked.get("expression", ""))
+        question = json.loads(ast.literal_eval(start[start.index(head) + len(head) : -1]))
+        return self.answers.get(question["expression"], {"kind": "text", "text": question["expression"]})
 
     async def look(self) -> dict[str, Any]:
         return await self.ask("top", {})
@@ -186,11 +214,13 @@ class FakeMember:
         return {"allThreadsContinued": True}
 
     def _on_pause(self, _: dict[str, Any]) -> None:
-        self.stop("pause")
+        if not self.is_blocked:
+            self.stop("pause")
 
     def _step(self, _: dict[str, Any]) -> None:
         self._go()
-        self.stop("step")
+        if not self.is_blocked:
+            self.stop("step")
 
     _on_next = _on_stepIn = _on_stepOut = _step  # noqa: N815 - DAP's names
 
@@ -206,7 +236,11 @@ class FakeFleet:
         self.members: dict[str, FakeMember] = {}
         self.listeners: list[Any] = []
         self.wanted = wanted
+        self.has_ended = False
+        self.findings = Findings(self)  # type: ignore[arg-type]
         self.crashes = Crashes(self)  # type: ignore[arg-type]
+        self.hangs = Hangs(self)  # type: ignore[arg-type]
+        self.control = RunControl(self)  # type: ignore[arg-type]
         self.missing = 0
 
     def missing_actors(self) -> int:
@@ -283,12 +317,15 @@ class FakeHub:
         self.wanted = Wanted()
         self.fleet = FakeFleet(self.wanted)
         self.wanted.fleet = self.fleet  # type: ignore[assignment]
+        self.fleet.findings.listeners.append(lambda finding: self.root and self.root.finding(finding))
+        self.limits = PauseLimits(self.fleet, lambda: self.root and self.root.ranks_changed())  # type: ignore[arg-type]
         self.job = FakeJob(hub=self)
         self.sessions: list[Session] = []
         self._serving: list[asyncio.Task[None]] = []
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self.limits.close()
         for session in self.sessions:
             await session.close()
         await asyncio.wait_for(asyncio.gather(*self._serving), 5)

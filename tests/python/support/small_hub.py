@@ -16,6 +16,7 @@ from rankscope.hub.agents import AgentPort
 from rankscope.hub.breakpoints import Wanted
 from rankscope.hub.fleet import Fleet
 from rankscope.hub.member import Member
+from rankscope.hub.settings import LaunchSettings
 from rankscope.launch.command import job_environment
 from rankscope.wire.link import Endpoint
 
@@ -27,6 +28,8 @@ class _OneBreakpoint:
 
     def __init__(self, path: str, line: int) -> None:
         self._path, self._line = path, line
+        self.listeners: list[Any] = []
+        self.settings = LaunchSettings()
 
     def wants(self, member: Member) -> bool:
         return bool(self._line)
@@ -36,6 +39,12 @@ class _OneBreakpoint:
 
     def files_for(self, member: Member) -> list[str]:
         return [self._path]
+
+    def all(self) -> list[Any]:
+        return []
+
+    def entries_of(self, member: Member, ids: Any) -> list[Any]:
+        return []
 
     def attach_arguments(self, member: Member) -> dict[str, Any]:
         return {"justMyCode": True}

@@ -13,6 +13,7 @@ import pytest
 
 from rankscope.hub import crashes as hub_crashes
 from rankscope.hub.crashes import Crashes
+from rankscope.hub.findings import Findings
 from rankscope.hub.fleet import Fleet
 from rankscope.hub.member import Member
 from rankscope.postmortem import kept_run
@@ -72,8 +73,11 @@ class FakeFleet:
         self.wanted = SimpleNamespace(wants_uncaught=lambda _member, _error: False)
         self.notices: list[str] = []
         self.exits: list[tuple[str, int, int]] = []
+        self.findings = Findings(cast("Fleet", self))
         self.crashes = Crashes(cast("Fleet", self))
-        self.crashes.begin(folder)
+        self.findings.begin(folder)
+        self.hangs = SimpleNamespace(failed=lambda: None)
+        self.crashes.begin(folder, 1 << 30)
         self.members = [FakeMember(self, rank) for rank in range(count)]
         self.folder = folder
 
@@ -87,7 +91,7 @@ class FakeFleet:
         self.exits.append((host, pid, code))
 
     @property
-    def findings(self) -> dict[str, tuple[int, bool]]:
+    def found(self) -> dict[str, tuple[int, bool]]:
         """Episode, and whether it was the first, by label."""
         read = kept_run.open_run(self.folder).findings
         return {finding["label"]: (finding["episode"], finding["isFirst"]) for finding in read}
@@ -110,7 +114,7 @@ def test_what_follows_is_folded_under_the_first(tmp_path: Path) -> None:
         fleet.members[0].fails(CLOSED)
         fleet.members[1].fails("torch.ChildFailedError: x", isEcho=True, exits={"102": -9})
         await fleet.settled()
-        assert fleet.findings == {"world 2": (1, True), "world 0": (1, False), "world 1": (1, False)}
+        assert fleet.found == {"world 2": (1, True), "world 0": (1, False), "world 1": (1, False)}
         [told] = fleet.notices
         assert told.startswith("first failure: world 2: ValueError: bad at train.py:3 in step (4 processes kept")
         assert fleet.exits == [("here", 102, -9)]
@@ -126,8 +130,8 @@ def test_a_consequence_that_is_heard_of_before_its_cause_is_not_the_first(tmp_pa
         await asyncio.sleep(0.05)
         fleet.members[2].fails(age=-0.01)
         await fleet.settled()
-        assert fleet.findings["world 2"] == (1, True)
-        assert [isFirst for _, isFirst in fleet.findings.values()].count(True) == 1
+        assert fleet.found["world 2"] == (1, True)
+        assert [isFirst for _, isFirst in fleet.found.values()].count(True) == 1
         assert fleet.notices[0].startswith("first failure: world 2")
 
     run(tmp_path, work)
@@ -137,7 +141,7 @@ def test_a_consequence_without_a_cause_is_the_first_all_the_same(tmp_path: Path)
     async def work(fleet: FakeFleet) -> None:
         fleet.members[0].fails(CLOSED)
         await fleet.settled()
-        assert fleet.findings == {"world 0": (1, True)}
+        assert fleet.found == {"world 0": (1, True)}
 
     run(tmp_path, work)
 
@@ -161,7 +165,7 @@ def test_long_after_it_is_another_episode(tmp_path: Path, monkeypatch: pytest.Mo
         await asyncio.sleep(0.1)
         fleet.members[1].fails()
         await fleet.settled()
-        assert fleet.findings == {"world 0": (1, True), "world 1": (2, True)}
+        assert fleet.found == {"world 0": (1, True), "world 1": (2, True)}
 
     run(tmp_path, work)
 
@@ -174,7 +178,7 @@ def test_a_job_that_is_started_again_begins_another_episode(tmp_path: Path) -> N
         fleet.members[1].fails()
         fleet.members[2].fails(CLOSED)
         await fleet.settled()
-        assert fleet.findings == {"world 0": (1, True), "world 1": (2, True), "world 2": (2, False)}
+        assert fleet.found == {"world 0": (1, True), "world 1": (2, True), "world 2": (2, False)}
 
     run(tmp_path, work)
 
@@ -200,7 +204,7 @@ def test_a_storm_of_failures_is_bounded(tmp_path: Path, monkeypatch: pytest.Monk
         for member in fleet.members:
             member.fails()
         await fleet.settled()
-        assert len(fleet.findings) == 5
+        assert len(fleet.found) == 5
         assert all(len(member.verdicts) == 1 for member in fleet.members)
         assert sum(member.asked for member in fleet.members) == 19  # for the first failure alone
 
@@ -239,7 +243,7 @@ def test_with_policy_off_nothing_is_kept(tmp_path: Path) -> None:
         fleet.crashes.policy = "off"
         fleet.members[0].fails()
         await fleet.settled()
-        assert fleet.findings == {} and not (tmp_path / kept_run.DUMPS).exists()
+        assert fleet.found == {} and not (tmp_path / kept_run.DUMPS).exists()
         assert all(member.asked == 0 for member in fleet.members)
 
     run(tmp_path, work)
@@ -270,7 +274,7 @@ def test_one_that_turns_out_to_have_been_ended_on_purpose_is_no_failure(tmp_path
         fleet.crashes.died(cast("Member", member), None)
         member.state = "exited"
         await fleet.settled()
-        assert fleet.findings == {} and fleet.notices == []
+        assert fleet.found == {} and fleet.notices == []
 
     run(tmp_path, work)
 
@@ -280,8 +284,9 @@ def test_a_folder_that_is_gone_is_made_again_and_one_that_cannot_be_is_told(tmp_
         fleet.folder.rmdir()
         fleet.members[0].fails()
         await fleet.settled()
-        assert fleet.findings == {"world 0": (1, True)}
-        fleet.crashes.begin(Path("/proc/nowhere"))
+        assert fleet.found == {"world 0": (1, True)}
+        fleet.findings.begin(Path("/proc/nowhere"))
+        fleet.crashes.begin(Path("/proc/nowhere"), 1 << 30)
         fleet.members[1].fails()
         await fleet.settled()
         assert [text for text in fleet.notices if "could not be kept" in text or "could not be written" in text]

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from rankscope.dap.messages import DapError
+from rankscope.hub import compare, evaluation
 from rankscope.hub.kept_member import KeptMember
+from rankscope.hub.paths import Paths
+from rankscope.hub.stacks import Reader
 from rankscope.postmortem import dump
 
 pytestmark = pytest.mark.core
@@ -82,3 +85,21 @@ def test_a_file_that_has_changed_since_is_shown_as_it_was(member: KeptMember, tm
 def test_what_needs_a_process_says_so(member: KeptMember, command: str) -> None:
     with pytest.raises(DapError, match="is a record"):
         ask(member, command)
+
+
+def test_a_comparison_knows_what_was_kept(member: KeptMember) -> None:
+    async def compared(expression: str) -> dict[str, Any]:
+        [answer] = await evaluation.ask([member], evaluation.Question(expression, 5.0), Paths())  # type: ignore[list-item]
+        return compare.row({"member": member.id}, answer)
+
+    number = asyncio.run(compared("step"))
+    assert (number["kind"], number["value"], number["frame"]["name"]) == ("number", 4, "failing")
+    text = asyncio.run(compared("batch.names[7]"))
+    assert (text["kind"], text["text"]) == ("text", "'seven'")
+    assert asyncio.run(compared("step + 1"))["error"].startswith("A record knows names")
+
+
+def test_its_stacks_merge_with_those_of_others(member: KeptMember) -> None:
+    (thread,) = Reader(str).read(asyncio.run(member.ask("stacks", {"packed": True})))
+    assert thread.name == ""
+    assert [name for name, *_ in thread.frames] == ["member", "failing"], "outermost first"
