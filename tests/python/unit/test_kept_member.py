@@ -100,6 +100,6 @@ def test_a_comparison_knows_what_was_kept(member: KeptMember) -> None:
 
 
 def test_its_stacks_merge_with_those_of_others(member: KeptMember) -> None:
-    (thread,) = Reader(str).read(asyncio.run(member.ask("stacks", {"packed": True})))
+    thread, *_ = Reader(str).read(asyncio.run(member.ask("stacks", {"packed": True})))  # the runner may have some
     assert thread.name == ""
     assert [name for name, *_ in thread.frames] == ["member", "failing"], "outermost first"
