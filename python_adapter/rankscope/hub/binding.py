@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ class Binding:
     def __init__(self, wanted: Wanted, member: Member) -> None:
         self.dirty: set[tuple[str, str]] = set()
         self.answers: dict[int, dict[str, Any]] = {}
+        self._early: set[int] = set()
         self._wanted = wanted
         self._member = member
         self._lock = asyncio.Lock()
@@ -131,6 +133,10 @@ class Binding:
         for answer in answers:
             if isinstance(answer.get("id"), int):
                 self._local[answer["id"]] = entry.id
+                if answer["id"] in self._early:
+                    self._early.discard(answer["id"])
+                    self._wanted.standing.stopped(self._member, [entry.id])
+                    self._wanted.tell()
         best = next((answer for answer in answers if answer.get("verified")), answers[0] if answers else {})
         self.answers[entry.id] = best
 
@@ -163,6 +169,10 @@ class Binding:
         entry = self._local.get(answer.get("id", -1))
         if entry is not None:
             self.answers[entry] = {**self.answers.get(entry, {}), **answer}
+
+    def hit(self, ids: Iterable[int]) -> None:
+        """It has stopped at these ids of debugpy's; those unknown belong to an answer that is not taken yet."""
+        self._early.update(local for local in ids if local not in self._local)
 
     def entry_of(self, local: int) -> int | None:
         """The table id of debugpy's id."""

@@ -330,7 +330,10 @@ class Wanted:
                 self.tell()
         elif event == "stopped":
             self.holds.end(member)
-            if self.standing.stopped(member, self.entries_of(member, body.get("hitBreakpointIds") or ())):
+            hit = body.get("hitBreakpointIds") or ()
+            if member.id in self._bindings:
+                self._bindings[member.id].hit(hit)
+            if self.standing.stopped(member, self.entries_of(member, hit)):
                 self.tell()
         elif event == "continued":
             self.consider(member)

@@ -19,8 +19,11 @@ describe("A hang", () => {
     const { text, buttons } = await window.notification(sentence, 90_000);
     assert.match(text, new RegExp(`at ${FILE}:${source.line(FILE, "elsewhere")} in load_batch`));
     assert.deepEqual(buttons, ["Show details", "Go to line"]);
-    const { spoken } = await ranks.see(/^world 0/, /waits for world 2 in all_reduce/);
-    assert.match(spoken, new RegExp(`line ${source.line(FILE, "reduce")}`));
+    await ranks.see(/^world 0/, /waits for world 2 in all_reduce/);
+    const line = new RegExp(`line ${source.line(FILE, "reduce")}`);
+    await window.until("the row to say its line", async () => {
+      return (await ranks.all()).some(({ label, spoken }) => label.startsWith("world 0") && line.test(spoken));
+    });
     await ranks.see(/^world 2/, /3 wait for it in all_reduce/);
     await ranks.summary(/4 ranks: 4 stuck/);
     await debug.widen(160);
