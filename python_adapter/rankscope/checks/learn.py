@@ -1,8 +1,8 @@
 """Which ranks ought to have which tensors alike, told from the first look where nobody has said so: pure functions.
 
 What is the same on all ranks is to stay so. A family of tensors (parameters, gradients, …) of which none is the same
-on any two ranks is taken as meant to differ. Where ranks have parameters of other names or shapes, and most have not the
-same ones, they are other stages of a pipeline, or parts of a partitioned optimizer.
+on any two ranks is taken as meant to differ. Where ranks have parameters of other names or shapes, and no majority
+has the same ones, they are other stages of a pipeline, or parts of a partitioned optimizer.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pytest
 
 from rankscope.dap.messages import DapError
 from support.dap_client import Session
-from support.fake_ranks import FakeHub, configure
+from support.fake_ranks import FakeHub, FakeMember, configure
 
 TRAIN = "/code/train.py"
 LINE = {TRAIN: [{"line": 10}]}
@@ -167,6 +167,26 @@ def test_frames_of_running_stopped_late_and_ended_members() -> None:
 
 
 # --- breakpoints ----------------------------------------------------------------------------------
+
+
+def test_a_stop_before_the_answer_that_names_its_breakpoint_is_a_hit(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = FakeMember._on_setBreakpoints
+
+    def stops_at_once(member: FakeMember, arguments: dict[str, Any]) -> dict[str, Any]:
+        body = answer(member, arguments)
+        member.stop(hitBreakpointIds=[body["breakpoints"][0]["id"]])
+        return body
+
+    async def work() -> None:
+        monkeypatch.setattr(FakeMember, "_on_setBreakpoints", stops_at_once)
+        async with FakeHub() as hub:
+            root = await hub.root_session({TRAIN: [{"line": 10}]}, sessions="single", **MARK)
+            zero = await hub.fleet.join_rank(0, 1)
+            await root.wait_for(
+                "rankscope/breakpointsChanged", lambda body: body["breakpoints"][0]["hits"] == {zero.id: 1}
+            )
+
+    run(work())
 
 
 def test_breakpoints_say_who_has_them_and_whom_they_stopped() -> None:
