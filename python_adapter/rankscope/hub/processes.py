@@ -9,20 +9,18 @@ import signal
 import sys
 from pathlib import Path
 
-from rankscope.wire.link import JOB_VARIABLE
-
 _LOOK_SECONDS = 0.2
 
 
 def of_job(job_id: str) -> set[int]:
     """The pids that carry the job in their environment, launchers and shells included."""
-    mark = f"{JOB_VARIABLE}={job_id}".encode()
+    mark = job_id.encode()
     found = set()
     for entry in Path("/proc").iterdir() if sys.platform == "linux" else ():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         with contextlib.suppress(OSError):
-            if mark in (entry / "environ").read_bytes().split(b"\0"):
+            if mark in (entry / "environ").read_bytes():  # a process that sets its title writes over a part of it
                 found.add(int(entry.name))
     return found
 
