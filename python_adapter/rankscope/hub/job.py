@@ -175,10 +175,13 @@ class Job:
         if self._terminal is not None and self._terminal.pid is None:
             self._terminal.close()
         await asyncio.wait([asyncio.ensure_future(self._fleet.release_all())], timeout=1.0)
-        roots = processes.roots_of(processes.of_job(self.id))
+        roots = processes.roots_of(processes.of_job(self.id, self._fleet.endpoint.faults))
         for pid in roots:
             processes.send(pid, signal.SIGTERM)
-        await _until(lambda: not processes.of_job(self.id) and not self._fleet.select(None), POLITE_SECONDS - 1.0)
+        await _until(
+            lambda: not processes.of_job(self.id, self._fleet.endpoint.faults) and not self._fleet.select(None),
+            POLITE_SECONDS - 1.0,
+        )
         await self._force()
         if self._output is not None:
             await asyncio.wait([self._output], timeout=_LAST_WORDS_SECONDS)
@@ -210,7 +213,7 @@ class Job:
 
         def left() -> set[int]:
             local = {member.hello.pid for member in members if member.is_local and not member.has_ended()}
-            return local if only_members else local | processes.of_job(self.id)
+            return local if only_members else local | processes.of_job(self.id, self._fleet.endpoint.faults)
 
         for pid in left():
             processes.send(pid, signal.SIGTERM)

@@ -12,15 +12,16 @@ from pathlib import Path
 _LOOK_SECONDS = 0.2
 
 
-def of_job(job_id: str) -> set[int]:
+def of_job(job_id: str, folder: str = "") -> set[int]:
     """The pids that carry the job in their environment, launchers and shells included."""
-    mark = job_id.encode()
+    marks = [job_id.encode(), *([os.fsencode(folder)] if folder else [])]
     found = set()
     for entry in Path("/proc").iterdir() if sys.platform == "linux" else ():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         with contextlib.suppress(OSError):
-            if mark in (entry / "environ").read_bytes():  # a process that sets its title writes over a part of it
+            environment = (entry / "environ").read_bytes()  # a process that sets its title writes over a part of it
+            if any(mark in environment for mark in marks):
                 found.add(int(entry.name))
     return found
 
