@@ -12,6 +12,7 @@ import type { ScopeChoice } from "../debug/scopeChoice.js";
 import type { Log } from "../log.js";
 import { PauseLimits } from "./pauseLimits.js";
 import { RanksFilter } from "./ranksFilter.js";
+import { rowItem } from "./rowItem.js";
 
 /** A burst of events is drawn once. */
 const GAP_MILLISECONDS = 50;
@@ -102,13 +103,7 @@ export class RanksView implements vscode.Disposable, vscode.TreeDataProvider<Ran
   }
 
   getTreeItem(node: RankNode): vscode.TreeItem {
-    const item = new vscode.TreeItem(node.label, collapsible(node));
-    item.id = node.id;
-    item.description = node.description;
-    item.contextValue = node.contextValue;
-    item.accessibilityInformation = { label: node.spoken };
-    const { name, color } = node.icon;
-    item.iconPath = new vscode.ThemeIcon(name, color === undefined ? undefined : new vscode.ThemeColor(color));
+    const item = rowItem(node, collapsible(node));
     if (node.memberId !== "") {
       const address: RankAddress = { jobId: node.jobId, memberId: node.memberId };
       item.command = { command: COMMANDS.openRank, title: "Open Rank", arguments: [address] };

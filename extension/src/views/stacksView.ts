@@ -13,6 +13,7 @@ import type { Jobs } from "../debug/jobs.js";
 import type { Log } from "../log.js";
 import { pickFilter } from "./filterPicker.js";
 import { goTo } from "./goTo.js";
+import { rowItem } from "./rowItem.js";
 import type { Shown, StackSource } from "./stackSource.js";
 
 const MAX_LOCALS = 16;
@@ -84,15 +85,7 @@ export class StacksView implements vscode.Disposable, vscode.TreeDataProvider<St
   }
 
   getTreeItem(row: StackRow): vscode.TreeItem {
-    const item = new vscode.TreeItem(row.label, collapsible(row));
-    item.id = row.id;
-    item.description = row.description;
-    item.contextValue = row.contextValue;
-    item.accessibilityInformation = { label: row.spoken };
-    if (row.icon) {
-      const { name, color } = row.icon;
-      item.iconPath = new vscode.ThemeIcon(name, color === undefined ? undefined : new vscode.ThemeColor(color));
-    }
+    const item = rowItem(row, collapsible(row));
     if (row.frame || row.members.length === 1) {
       item.command = { command: COMMANDS.openStackFrame, title: "Go to Line", arguments: [row] };
     }

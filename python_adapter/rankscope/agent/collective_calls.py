@@ -134,7 +134,7 @@ class Calls:
         @functools.wraps(own)
         def call(*args: Any, **kwargs: Any) -> Any:
             work = own(*args, **kwargs)
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception):  # it was called as no torch that is known calls it; the work goes on
                 self._note_peer(module, kind, work, {**dict(zip(names, args, strict=False)), **kwargs}, peer_name)
             return work
 

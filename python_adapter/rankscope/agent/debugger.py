@@ -187,7 +187,7 @@ def wake(_arguments: dict[str, Any]) -> dict[str, Any]:
 
     That part of pydevd is private; were it absent, a step would take 0.2 s longer now and then.
     """
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception):  # another pydevd
         for event in list(sys.modules["pydevd"].get_global_debugger()._thread_events.values()):
             event.set()
     return {}

@@ -209,7 +209,7 @@ class Recorder:
     def _world(self) -> tuple[str, int]:
         """What tells this world from others of the job, empty where nothing does; and this process's rank in it."""
         store = None
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception):  # no default group yet, or another torch
             store = self._module._get_default_store()
             while hasattr(store, "underlying_store"):
                 store = store.underlying_store

@@ -52,7 +52,7 @@ def failure(error: BaseException) -> Answer:
     kind = type_name(type(error)).rpartition(".")[2]
     try:
         said = _clipped(str(error))
-    except Exception:
+    except Exception:  # the person's own code
         said = "(its __str__ failed)"
     text = _ADDRESS.sub("", f"{kind}: {said}".removesuffix(": "))
     return {"kind": "error", "text": text, "type": kind, "error": text}

@@ -134,7 +134,7 @@ class Exchange:
                 answer = {"error": [e.code, e.message, e.hint]}
         self._store.set(f"{number}/decision", msgpack.packb(answer))
         if not missing:  # so all have read the last one
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception):  # a store that keeps everything
                 self._store.delete_key(f"{number - 1}/decision")
         return answer
 

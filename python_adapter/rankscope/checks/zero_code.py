@@ -167,7 +167,7 @@ def _known_groups() -> list[list[int]]:
     module: Any = sys.modules["torch.distributed.distributed_c10d"]
     found = []
     for group in list(module._world.pg_map):
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception):  # a group that is being destroyed
             found.append(sorted(module.get_process_group_ranks(group)))
     return found
 

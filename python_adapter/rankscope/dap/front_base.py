@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rankscope.dap.ids import Ids
 from rankscope.dap.messages import DapError
+from rankscope.ranks import DRIVER, write_set
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from rankscope.hub.settings import LaunchSettings
 
 ANSWER_SECONDS = 10.0
+_NAMED = 3
 
 
 @dataclass
@@ -127,6 +130,18 @@ class FrontBase:
             raise DapError(f"{member.label} has {member.state}.", "rank-ended")
         return member
 
+    def rank_writer(self) -> Callable[[Sequence[Member]], str]:
+        """Writes members as a rank set, and after it, shortly, those without a number in it: children, say."""
+        groups = {m.facts.group: m.facts for m in self.hub.fleet.members.values() if m.facts.rank is not None}
+
+        def write(members: Sequence[Member]) -> str:
+            others = [m.label for m in members if not _has_number(m)]
+            more = [f"{len(others) - _NAMED} more"] if len(others) > _NAMED + 1 else others[_NAMED:]
+            text = write_set((m.facts for m in members if _has_number(m)), groups.values())
+            return ",".join(filter(None, [text, *others[:_NAMED], *more]))
+
+        return write
+
     def thread(self, arguments: dict[str, Any]) -> tuple[Member, int]:
         """The member and its own thread id that ``threadId`` means."""
         member_id, local = self.ids.threads.find(arguments.get("threadId"))
@@ -150,3 +165,8 @@ class FrontBase:
     def runs_on(self, member: Member) -> None:
         """What a member's frames and variables were is gone."""
         self.ids.resumed(member.id)
+
+
+def _has_number(member: Member) -> bool:
+    facts = member.facts
+    return facts.role == DRIVER or (facts.role == "rank" and facts.rank is not None)

@@ -12,7 +12,7 @@ from rankscope.dap.messages import DapError
 from rankscope.hub import compare, delta, evaluation, side_effects
 from rankscope.hub.conditions import compile_expression
 from rankscope.hub.member import who
-from rankscope.ranks import RankFacts, RankSet, write_set
+from rankscope.ranks import RankSet
 
 if TYPE_CHECKING:
     from rankscope.hub.member import Member
@@ -55,7 +55,9 @@ class CompareRequests(InspectRequests):
         question = evaluation.Question(expression, seconds, function, keep)
         answers = await evaluation.ask(members, question, self.hub.wanted.paths)
         rows = [_row(member, answer) for member, answer in zip(members, answers, strict=True)]
-        groups = compare.groups(rows, self._writer(members))
+        by_id = {member.id: member for member in members}
+        names = self.rank_writer()
+        groups = compare.groups(rows, lambda same: names([by_id[row["member"]] for row in same]))
         return {
             "expression": expression,
             "rows": rows,
@@ -88,18 +90,6 @@ class CompareRequests(InspectRequests):
                     newest[key] = member
         found = sorted(newest.values(), key=lambda m: (m.facts.role, m.facts.group, m.facts.rank or 0, m.number))
         return found, ranks.absent([member.facts for member in members.values()])
-
-    def _writer(self, members: Sequence[Member]) -> Any:
-        """Names rows by their ranks, shortly."""
-        by_id = {member.id: member for member in members}
-        groups = {m.facts.group: m.facts for m in self.hub.fleet.members.values() if m.facts.rank is not None}
-
-        def write(rows: Sequence[compare.Row]) -> str:
-            asked = [by_id[row["member"]] for row in rows]
-            text = write_set([m.facts for m in asked if _can_be_written(m.facts)], groups.values())
-            return ",".join(filter(None, [text, *(m.label for m in asked if not _can_be_written(m.facts))]))
-
-        return write
 
     # --- the debug console ------------------------------------------------------------------------
 
@@ -136,7 +126,3 @@ def _row(member: Member, answer: object) -> compare.Row:
     about = who(member)
     told = {"member": member.id, **{name: about[name] for name in _FIELDS}, "state": member.state}
     return compare.row(told, answer)
-
-
-def _can_be_written(facts: RankFacts) -> bool:
-    return facts.role == "driver" or (facts.role == "rank" and facts.rank is not None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from rankscope.dap.front_base import FrontBase
 from rankscope.dap.messages import DapError
 from rankscope.hub.native_stacks import Spy
 from rankscope.hub.stacks import Reader, Thread, Tree
-from rankscope.ranks import DRIVER, RankFacts, RankSet, write_set
+from rankscope.ranks import DRIVER, RankSet
 
 if TYPE_CHECKING:
     from rankscope.hub.member import Member
@@ -21,7 +21,6 @@ _SECONDS = 0.5
 _LOCALS_SECONDS = 2.0  # an agent loads first what reads values
 _SECONDS_EACH = 0.001  # many answers take the hub a while to read
 _MAX_SPIED = 64
-_NAMED = 3
 _MAX_NAMES, _MAX_TEXT = 100, 200
 
 
@@ -53,11 +52,11 @@ class StackRequests(FrontBase):
         await self._ask_agents(members, reader, found, with_locals=bool(arguments.get("withLocals")))
         await self._spy(members, found, is_wanted=bool(arguments.get("native")))
         tree = _tree(members, found)
-        groups = {m.facts.group: m.facts for m in self.hub.fleet.members.values() if m.facts.rank is not None}
+        names = self.rank_writer()
         drivers = {number for number, member in enumerate(members) if member.facts.role == DRIVER}
 
         def write(who: list[int]) -> str:
-            return _names([members[number] for number in who], groups.values())
+            return names([members[number] for number in who])
 
         return {
             "tree": tree.described([member.id for member in members], write, drivers),
@@ -146,11 +145,3 @@ def _variables(raw: Any) -> dict[int, list[dict[str, str]]]:
         }
     except TypeError as e:
         raise ValueError("its agent sent variables that cannot be read") from e
-
-
-def _names(members: Sequence[Member], groups: Iterable[RankFacts]) -> str:
-    """A rank set, and after it who cannot be written as one. ``groups`` has one member's facts of each."""
-    text = write_set((m.facts for m in members if m.facts.role != "child"), groups)
-    others = [m.label for m in members if m.facts.role == "child" or (m.facts.rank is None and m.facts.role == "rank")]
-    more = [f"{len(others) - _NAMED} more"] if len(others) > _NAMED + 1 else others[_NAMED:]
-    return ",".join(filter(None, [text, *others[:_NAMED], *more]))

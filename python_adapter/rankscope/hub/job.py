@@ -175,13 +175,10 @@ class Job:
         if self._terminal is not None and self._terminal.pid is None:
             self._terminal.close()
         await asyncio.wait([asyncio.ensure_future(self._fleet.release_all())], timeout=1.0)
-        roots = processes.roots_of(processes.of_job(self.id, self._fleet.endpoint.faults))
+        roots = processes.roots_of(self._processes())
         for pid in roots:
             processes.send(pid, signal.SIGTERM)
-        await _until(
-            lambda: not processes.of_job(self.id, self._fleet.endpoint.faults) and not self._fleet.select(None),
-            POLITE_SECONDS - 1.0,
-        )
+        await _until(lambda: not self._processes() and not self._fleet.select(None), POLITE_SECONDS - 1.0)
         await self._force()
         if self._output is not None:
             await asyncio.wait([self._output], timeout=_LAST_WORDS_SECONDS)
@@ -205,6 +202,9 @@ class Job:
         await self._fleet.crashes.settle()
         self._on_exit(code)
 
+    def _processes(self) -> set[int]:
+        return processes.of_job(self.id, self._file)
+
     async def _force(self, *, only_members: bool = False) -> None:
         """End whatever is left of this job, and of this job only."""
         members = self._fleet.select(None)
@@ -213,7 +213,7 @@ class Job:
 
         def left() -> set[int]:
             local = {member.hello.pid for member in members if member.is_local and not member.has_ended()}
-            return local if only_members else local | processes.of_job(self.id, self._fleet.endpoint.faults)
+            return local if only_members else local | self._processes()
 
         for pid in left():
             processes.send(pid, signal.SIGTERM)

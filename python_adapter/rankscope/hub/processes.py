@@ -9,19 +9,23 @@ import signal
 import sys
 from pathlib import Path
 
+from rankscope.wire.link import JOB_FILE_VARIABLE, JOB_VARIABLE
+
 _LOOK_SECONDS = 0.2
 
 
-def of_job(job_id: str, folder: str = "") -> set[int]:
-    """The pids that carry the job in their environment, launchers and shells included."""
-    marks = [job_id.encode(), *([os.fsencode(folder)] if folder else [])]
+def of_job(job_id: str, job_file: Path) -> set[int]:
+    """The pids that carry the job or its file in their environment, launchers and shells included.
+
+    Either will do: a process that sets its title, as Ray's node agents do, writes over a part of its environment.
+    """
+    marks = {f"{JOB_VARIABLE}={job_id}".encode(), os.fsencode(f"{JOB_FILE_VARIABLE}={job_file}")}
     found = set()
     for entry in Path("/proc").iterdir() if sys.platform == "linux" else ():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         with contextlib.suppress(OSError):
-            environment = (entry / "environ").read_bytes()  # a process that sets its title writes over a part of it
-            if any(mark in environment for mark in marks):
+            if not marks.isdisjoint((entry / "environ").read_bytes().split(b"\0")):
                 found.add(int(entry.name))
     return found
 

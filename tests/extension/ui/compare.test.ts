@@ -41,6 +41,8 @@ describe("Comparing ranks", () => {
     await expression.press("Enter");
     const step = panel.locator(".group", { hasText: /^4/ });
     await step.getByText("0", { exact: true }).waitFor();
+    await ranks.pressTitle("Continue");
+    await step.getByText("1", { exact: true }).waitFor({ timeout: 20_000 }); // asked again at their next stop
     await source.removeBreakpoint(FILE, "norm");
 
     // The window is closed with its job, and opened again. A browser that is closed at once may lose which tabs were open.

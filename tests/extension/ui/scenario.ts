@@ -9,8 +9,7 @@ import { endProcesses, jobProcesses } from "./processes.js";
 import { Workbench } from "./workbench.js";
 
 const SCENARIO_MS = 240_000;
-/** Ray's own node agents look for their raylet only now and then, when it was ended in the middle of its shutdown. */
-const END_MS = 45_000;
+const END_MS = 15_000;
 
 /** The end of what the extension and the hub logged in the newest window. */
 function lastWords(userData: string): string {

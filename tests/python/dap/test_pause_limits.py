@@ -119,8 +119,7 @@ def test_a_deadline_that_stays_is_told_once_and_one_that_moves_again() -> None:
 
             other.ask = ask  # type: ignore[method-assign]
             before = len([event for event, _ in root.events if event == "rankscope/ranksChanged"])
-            while rounds[0] < 5:
-                await asyncio.sleep(0.01)
+            await root.until(lambda: rounds[0] >= 5, "five rounds")
             assert len([event for event, _ in root.events if event == "rankscope/ranksChanged"]) == before
             other.limits = [limit("ray.get(timeout=60)", 60)]
             await told(root, lambda limits: limits and limits[0]["secondsLeft"] > 55)

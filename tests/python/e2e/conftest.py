@@ -5,10 +5,19 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
+from support.gloo_ranks import GlooRanks, gloo_ranks
 from support.runs import python
+
+
+@pytest.fixture(scope="module")
+def ranks() -> Iterator[GlooRanks]:
+    """Eight ranks over gloo that run what a test gives them."""
+    with gloo_ranks(8) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from support.gloo_ranks import GlooRanks, gloo_ranks
+from support.gloo_ranks import GlooRanks
 from support.sync_reports import agreed, summary
 
 torch = pytest.importorskip("torch")
@@ -22,12 +21,6 @@ from hypothesis import strategies as st  # noqa: E402
 from rankscope import SyncChecker, verify_distributed_tensors  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow, pytest.mark.timeout(180)]
-
-
-@pytest.fixture(scope="module")
-def ranks() -> Iterator[GlooRanks]:
-    with gloo_ranks(8) as started:
-        yield started
 
 
 # --- values -------------------------------------------------------------------------------------------------------
