@@ -192,6 +192,7 @@ class FakeHub:
         with subprocess.Popen(
             [sys.executable, *argv],
             env=self.environment(**env),
+            stdin=subprocess.PIPE,  # a program that reads waits, whatever the test runner's own is
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

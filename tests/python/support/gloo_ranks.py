@@ -24,7 +24,7 @@ class RankFailed(Exception):
 class GlooRanks:
     """Owns the processes. ``call(function, *arguments)`` runs ``function(ranks, *arguments)`` on all of them.
 
-    ``ranks`` there is the group: the whole world, or with ``count`` the first so many.
+    ``ranks`` there is the group: the whole world, or with ``count`` the first so many. Each call begins with one seed.
     """
 
     def __init__(self, world: int) -> None:
@@ -93,6 +93,7 @@ def _serve(rank: int, world: int, port: int, pipe: Connection) -> None:
         if rank >= count:
             pipe.send((True, None))
             continue
+        torch.manual_seed(0)  # whatever was called before
         try:
             pipe.send((True, getattr(_module(path, modules), name)(groups[count], *arguments)))
         except Exception:
